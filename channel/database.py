@@ -1,0 +1,259 @@
+"""The SQLite file: opened, kept private, and changed only in short transactions.
+
+The only module that imports aiosqlite. It knows no table but the schema's version.
+
+One connection a process, used by one task at a time. A whole transaction is shielded from
+cancellation, since aiosqlite leaves a cancelled one open and then nobody else can write (measured:
+facts/python.md, "SQLite through aiosqlite").
+"""
+
+import fcntl
+import os
+import sqlite3
+import stat
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import anyio
+
+from channel.errors import SchemaTooNew, StoreBroken, StoreBusy, UnsafePlace
+from channel.migrations import Migration, load_migrations, statements
+
+BUSY_TIMEOUT_MS = 5_000
+"""How long SQLite itself waits for another writer; our transactions take milliseconds."""
+
+WAL_BYTES_BEFORE_CHECKPOINT = 4 * 1024 * 1024
+"""A larger write-ahead log is copied into the database: SQLite's own default is 1,000 pages of 4 KiB."""
+
+COMMITS_BETWEEN_CHECKPOINT_LOOKS = 64
+"""How often the log's size is asked for; one stat a transaction would be wasted."""
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+Row = sqlite3.Row
+
+
+class Transaction:
+    """Statements between BEGIN IMMEDIATE and COMMIT; made by `Database.transaction`."""
+
+    def __init__(self, connection: aiosqlite.Connection) -> None:
+        self._connection = connection
+
+    async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        """Run one statement; its rows."""
+        return list(await self._connection.execute_fetchall(sql, parameters))
+
+    async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
+        """Run one statement; its first row, or None."""
+        rows = await self.all(sql, parameters)
+        return rows[0] if rows else None
+
+    async def run(self, sql: str, parameters: Parameters = ()) -> None:
+        """Run one statement that gives no rows."""
+        await self._connection.execute_fetchall(sql, parameters)
+
+
+class Database:
+    """One open channel file. Made by `open_database`."""
+
+    def __init__(self, connection: aiosqlite.Connection, path: Path, schema: int) -> None:
+        self.path = path
+        self._connection = connection
+        self._schema = schema
+        self._turn = anyio.Lock()
+        self._commits = 0
+
+    async def read(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        """The rows of one SELECT. No read transaction stays open after it.
+
+        Raises StoreBusy, StoreBroken.
+        """
+        rows: list[Row] = []
+        async with self._turn:
+            with anyio.CancelScope(shield=True), _sqlite_errors(self.path):
+                rows = list(await self._connection.execute_fetchall(sql, parameters))
+        return rows
+
+    async def read_one(self, sql: str, parameters: Parameters = ()) -> Row | None:
+        rows = await self.read(sql, parameters)
+        return rows[0] if rows else None
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        """A write transaction: committed at the end, rolled back by any exception.
+
+        Nothing in it may wait for anything but the database: it is shielded from cancellation.
+        Raises StoreBusy, SchemaTooNew (before anything is written), StoreBroken.
+        """
+        async with self._turn:
+            with anyio.CancelScope(shield=True), _sqlite_errors(self.path):
+                transaction = Transaction(self._connection)
+                await transaction.run("BEGIN IMMEDIATE")
+                try:
+                    await self._refuse_a_newer_schema(transaction)
+                    yield transaction
+                    await transaction.run("COMMIT")
+                except BaseException:
+                    with suppress(sqlite3.Error):
+                        await transaction.run("ROLLBACK")
+                    raise
+                await self._checkpoint_when_due()
+
+    async def data_version(self) -> int:
+        """A number that changes when another process has committed."""
+        rows = await self.read("PRAGMA data_version")
+        return int(rows[0][0])
+
+    async def _refuse_a_newer_schema(self, transaction: Transaction) -> None:
+        row = await transaction.one("SELECT user_version FROM pragma_user_version")
+        found = int(row[0]) if row else 0
+        if found != self._schema:
+            raise SchemaTooNew(found, self._schema)
+
+    async def _checkpoint_when_due(self) -> None:
+        """Copy a long log into the database, if no other process is doing so.
+
+        SQLite below 3.51.3 has a rare fault where several connections write and checkpoint at the same
+        moment, so automatic checkpoints are off and only the holder of a lock makes one.
+        """
+        self._commits += 1
+        if self._commits % COMMITS_BETWEEN_CHECKPOINT_LOOKS:
+            return
+        try:
+            size = os.stat(f"{self.path}-wal").st_size  # noqa: PTH116
+        except FileNotFoundError:
+            return
+        if size < WAL_BYTES_BEFORE_CHECKPOINT:
+            return
+        lock = os.open(f"{self.path}-checkpoint", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            await self._connection.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(lock)
+
+
+@asynccontextmanager
+async def open_database(path: Path, *, durable: bool) -> AsyncIterator[Database]:
+    """Open the channel file, made or migrated if need be.
+
+    `durable`: a commit survives power loss (synchronous=FULL); else it survives any crash of processes.
+    Raises UnsafePlace, StoreBroken, SchemaTooNew, StoreBusy.
+    """
+    path = path.expanduser().absolute()
+    _make_private(path)
+    migrations = load_migrations()
+    with _sqlite_errors(path):
+        connection = await aiosqlite.connect(path, isolation_level=None, cached_statements=256)
+    try:
+        with _sqlite_errors(path):
+            connection.row_factory = sqlite3.Row
+            await _configure(connection, durable)
+            await _migrate(connection, path, migrations)
+        yield Database(connection, path, migrations[-1].version)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await connection.close()
+
+
+async def _configure(connection: aiosqlite.Connection, durable: bool) -> None:
+    for pragma in (
+        f"busy_timeout={BUSY_TIMEOUT_MS}",
+        "journal_mode=WAL",
+        f"synchronous={'FULL' if durable else 'NORMAL'}",
+        "wal_autocheckpoint=0",
+        f"journal_size_limit={2 * WAL_BYTES_BEFORE_CHECKPOINT}",
+        "foreign_keys=ON",
+        "trusted_schema=OFF",
+    ):
+        await connection.execute_fetchall(f"PRAGMA {pragma}")
+
+
+async def _migrate(connection: aiosqlite.Connection, path: Path, migrations: Sequence[Migration]) -> None:
+    known = migrations[-1].version
+    found = await _schema_version(connection)
+    if found == known:
+        return
+    if found > known:
+        raise SchemaTooNew(found, known)
+    if found:
+        await _copy_beside(connection, path, found)
+    await connection.execute_fetchall("BEGIN IMMEDIATE")
+    try:
+        found = await _schema_version(connection)  # another process may have been first
+        for migration in migrations:
+            if migration.version > found:
+                for statement in statements(migration.sql):
+                    await connection.execute_fetchall(statement)
+                await connection.execute_fetchall(f"PRAGMA user_version={migration.version}")
+        await connection.execute_fetchall("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):
+            await connection.execute_fetchall("ROLLBACK")
+        raise
+
+
+async def _schema_version(connection: aiosqlite.Connection) -> int:
+    rows = list(await connection.execute_fetchall("SELECT user_version FROM pragma_user_version"))
+    return int(rows[0][0])
+
+
+async def _copy_beside(connection: aiosqlite.Connection, path: Path, version: int) -> None:
+    """Keep the older file as it is, before it is migrated. VACUUM INTO takes an empty file that is there."""
+    copy = path.with_name(f"{path.name}.schema-{version}")
+    with suppress(FileExistsError):
+        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        await connection.execute_fetchall("VACUUM INTO ?", (str(copy),))
+
+
+def _make_private(path: Path) -> None:
+    """The folder 0700 if it is made here, the file 0600 from its first moment, whatever the umask.
+
+    SQLite gives its -wal and -shm files the mode of the database. Raises UnsafePlace.
+    """
+    missing = [parent for parent in path.parents if not parent.exists()]
+    for folder in reversed(missing):
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+    _refuse_foreign(path.parent, folder=True)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    _refuse_foreign(path, folder=False)
+
+
+def _refuse_foreign(path: Path, *, folder: bool) -> None:
+    found = path.stat()
+    if found.st_uid != os.geteuid():
+        raise UnsafePlace(str(path), f"it belongs to another user (uid {found.st_uid})")
+    if folder:
+        if not stat.S_ISDIR(found.st_mode):
+            raise UnsafePlace(str(path), "it is no folder")
+        if found.st_mode & 0o022:
+            raise UnsafePlace(str(path), "others may write in this folder; run chmod go-w on it")
+        return
+    if not stat.S_ISREG(found.st_mode):
+        raise UnsafePlace(str(path), "it is no ordinary file")
+    if found.st_mode & 0o077:
+        path.chmod(0o600)
+
+
+class _sqlite_errors:  # noqa: N801
+    """Turn SQLite's errors into the channel's, each with what to do."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        if not isinstance(error, sqlite3.Error) or isinstance(error, sqlite3.IntegrityError):
+            return
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            raise StoreBusy from error
+        raise StoreBroken(str(self._path), text) from error

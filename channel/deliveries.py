@@ -1,0 +1,176 @@
+"""A delivery's way from pending to settled, as its waiter and its look-ups record it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from channel.clock import Clock
+from channel.database import Database, Row, Transaction
+from channel.delivery_states import MAY_BE_LATE, REPEATS, TABLES, Event, Policy, State, next_state
+from channel.errors import UnknownMessage
+from channel.leases import Lease, Leases
+from channel.look_schedule import look_after_s
+from channel.messages import HandOver, Message, OpenDelivery, Outcome, PendingDelivery
+from channel.queries import sql
+
+ABSENCE_GRACE_MS = 30_000
+"""A key that is in neither place may be on its way from one to the other: a 6 s hook was measured
+(facts/codex.md, fact 5). After this long it is called uncertain."""
+
+PENDING_AT_ONCE = 20
+"""How many waiting deliveries are read at a time; a text may have a million characters."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A delivery after an outcome: its state, and whether that is new."""
+
+    delivery_id: int
+    state: State
+    changed: bool
+
+
+class Deliveries:
+    """Reads what waits, and records what happens to it."""
+
+    def __init__(self, database: Database, clock: Clock, leases: Leases) -> None:
+        self._database = database
+        self._clock = clock
+        self._leases = leases
+
+    async def next_pending(self, address: str) -> list[PendingDelivery]:
+        """What waits for the roles of a session, oldest message first, at most PENDING_AT_ONCE."""
+        rows = await self._database.read(sql("next_pending"), {"address": address, "limit": PENDING_AT_ONCE})
+        return [PendingDelivery(row["delivery_id"], _message(row), row["recipient"], row["repeats"]) for row in rows]
+
+    async def record_hand_over(self, lease: Lease, policy: Policy, hand_overs: Sequence[HandOver]) -> set[int]:
+        """Commit the decision to give deliveries to the lease's address; the ids for which it holds.
+
+        One that is pending no longer, or whose role went to another session, is left out.
+        Raises LeaseLost: only the newest term may hand over.
+        """
+        recorded = set()
+        async with self._database.transaction() as transaction:
+            for hand_over in hand_overs:
+                row = await transaction.one(
+                    sql("record_hand_over"),
+                    {
+                        "delivery_id": hand_over.delivery_id,
+                        "state": next_state(policy, State.PENDING, Event.HAND_OVER_RECORDED).value,
+                        "event": Event.HAND_OVER_RECORDED.value,
+                        "detail": hand_over.detail,
+                        "policy": policy.value,
+                        "address": lease.address,
+                        "place": hand_over.place,
+                        "text_sha256": hand_over.text_sha256,
+                        "term": lease.term,
+                        "process": lease.process,
+                        "now_ms": self._clock.now_ms(),
+                    },
+                )
+                if row is not None:
+                    recorded.add(hand_over.delivery_id)
+        if len(recorded) < len(hand_overs):
+            await self._leases.check(lease)
+        return recorded
+
+    async def record(self, outcomes: Sequence[Outcome]) -> list[Recorded]:
+        """Record what receivers said; taken from any term, since evidence does not go stale.
+
+        Evidence that reaches a delivery which has moved on says nothing new, and is no transition.
+        Raises IllegalTransition for any other event that the policy's table does not hold.
+        """
+        if not outcomes:
+            return []
+        async with self._database.transaction() as transaction:
+            return [await self._record_one(transaction, outcome) for outcome in outcomes]
+
+    async def settle_former_terms(self, lease: Lease) -> list[Recorded]:
+        """The waiter before this one died in the middle of a hand-over: record that."""
+        rows = await self._database.read(
+            sql("handed_over_by_former_terms"), {"address": lease.address, "term": lease.term}
+        )
+        why = "the process that handed it over is gone"
+        return await self.record([Outcome(row["delivery_id"], Event.WAITER_DIED, why) for row in rows])
+
+    async def open_at(self, lease: Lease, policy: Policy) -> list[OpenDelivery]:
+        """What was handed over at an address and is not settled, oldest message first."""
+        rows = await self._database.read(sql("open_at_address"), {"address": lease.address, "policy": policy.value})
+        return [
+            OpenDelivery(
+                delivery_id=row["delivery_id"],
+                message_id=row["message_id"],
+                state=State(row["state"]),
+                text_sha256=row["text_sha256"],
+                place=row["place"],
+                handed_over_at_ms=row["handed_over_at_ms"],
+                of_former_term=row["address"] != lease.address or row["term"] < lease.term,
+                role_is_replaced=row["ended_by"] == "taken_over",
+            )
+            for row in rows
+        ]
+
+    async def next_look_at_ms(self, address: str) -> int | None:
+        """The wall-clock time of the next look-up that an address's deliveries want; None: none is open."""
+        row = await self._database.read_one(sql("next_look"), {"address": address})
+        return row[0] if row else None
+
+    async def note_waiting(self, address: str, why: str) -> None:
+        """Write at each pending delivery of an address what it waits for."""
+        async with self._database.transaction() as transaction:
+            await transaction.run(sql("note_waiting"), {"address": address, "detail": why})
+
+    async def troubled(self, address: str) -> dict[State, list[int]]:
+        """The message ids at an address that are uncertain or in conflict."""
+        found: dict[State, list[int]] = {}
+        for row in await self._database.read(sql("troubled"), {"address": address}):
+            found.setdefault(State(row["state"]), []).append(row["message_id"])
+        return found
+
+    async def unserved_addresses(self) -> list[str]:
+        """Codex threads with work and without a waiter, for any server of the account to take."""
+        rows = await self._database.read(sql("addresses_with_work"))
+        return [row["address"] for row in rows if not await self._leases.is_held(row["address"])]
+
+    async def message(self, message_id: int) -> Message:
+        """One message whole. Raises UnknownMessage."""
+        row = await self._database.read_one(sql("message"), {"message_id": message_id})
+        if row is None:
+            raise UnknownMessage(message_id)
+        return _message(row)
+
+    async def _record_one(self, transaction: Transaction, outcome: Outcome) -> Recorded:
+        row = await transaction.one(sql("delivery_state"), {"delivery_id": outcome.delivery_id})
+        assert row is not None
+        now_ms = self._clock.now_ms()
+        policy, before, event = Policy(row["policy"]), State(row["state"]), outcome.event
+        absent_since_ms = None
+        if event is Event.KEY_IN_NEITHER and before is State.ACCEPTED:
+            absent_since_ms = row["absent_since_ms"] or now_ms
+            if now_ms - absent_since_ms >= ABSENCE_GRACE_MS:
+                event = Event.ABSENCE_GRACE_OVER
+        if event in MAY_BE_LATE and (before, event) not in TABLES[policy]:
+            return Recorded(outcome.delivery_id, before, changed=False)
+        after = next_state(policy, before, event)
+        changed = after is not before
+        looks = 0 if changed else row["looks"] + 1
+        next_look_s = None if event is Event.NO_TRANSCRIPT else look_after_s(after, looks)
+        await transaction.run(
+            sql("record_outcome"),
+            {
+                "delivery_id": outcome.delivery_id,
+                "state": after.value,
+                "event": event.value,
+                "detail": outcome.why if changed or outcome.why else row["detail"],
+                "now_ms": now_ms,
+                "repeats": row["repeats"] + ((before, event) in REPEATS),
+                "reference": outcome.reference,
+                "looks": looks,
+                "next_look_at_ms": None if next_look_s is None else now_ms + next_look_s * 1_000,
+                "absent_since_ms": absent_since_ms,
+            },
+        )
+        return Recorded(outcome.delivery_id, after, changed)
+
+
+def _message(row: Row) -> Message:
+    return Message(row["message_id"], row["room"], row["sender"], row["text"], row["reply_to"], row["created_at_ms"])

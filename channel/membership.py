@@ -1,0 +1,304 @@
+"""Rooms, roles and the sessions that hold them: join, rename, leave, take-over.
+
+A role row is one registration of a name in a room, so its id is the role's term: a session that lost
+its role to another can do nothing with the row that it still has.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from channel.clock import Clock, IdSource
+from channel.database import Database, Row, Transaction
+from channel.delivery_states import Event, Policy, State, next_state
+from channel.errors import AlreadyJoined, NameTaken, NotJoined, RoleLost, RoomNotNamed
+from channel.names import SYSTEM_NAME, check_name, check_policy
+from channel.presence import Presence, RoleView
+from channel.queries import sql
+
+
+@dataclass(frozen=True)
+class Caller:
+    """The harness session that a tool call comes from.
+
+    `address`: the session's key. `process`: identity of the harness's process; `server`: of the server
+    process that speaks for it. The `codex_*` fields say where and with which binary a Codex thread runs.
+    """
+
+    address: str
+    harness: str
+    process: str
+    server: str
+    session_id: str | None = None
+    thread_id: str | None = None
+    codex_home: str | None = None
+    codex_path: str | None = None
+    codex_version: str | None = None
+    runs_exec: bool = False
+
+
+@dataclass(frozen=True)
+class OwnRole:
+    """A role that the caller holds."""
+
+    role_id: int
+    room_id: int
+    room: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The answer to a join. `replaced`: the holder that was ended; `roles`: all that are in the room now."""
+
+    role: OwnRole
+    channel_id: str
+    policy: str
+    pending: int
+    rooms: tuple[str, ...]
+    roles: tuple[RoleView, ...]
+    replaced: RoleView | None
+
+
+class Membership:
+    """Who holds which role."""
+
+    def __init__(self, database: Database, clock: Clock, ids: IdSource, presence: Presence) -> None:
+        self._database = database
+        self._clock = clock
+        self._ids = ids
+        self._presence = presence
+
+    async def recognise(self, caller: Caller) -> bool:
+        """Store what the newest server process of a known session says of it; True if it has roles.
+
+        A new Claude process that runs a dead one's session inherits its roles. A session that never
+        joined, and inherits nothing, is not stored.
+        """
+        async with self._database.transaction() as transaction:
+            known = await transaction.one(sql("connection_by_address"), {"address": caller.address})
+            dead = await self._dead_connections(transaction, caller)
+            if known is None and not dead:
+                return False
+            await self._put_connection(transaction, caller, dead)
+            return bool(await _own_roles(transaction, caller.address))
+
+    async def join(self, caller: Caller, room: str, name: str, policy: str | None) -> Joined:
+        """Hold the role `name` in `room`; the same call again changes nothing but the policy.
+
+        Raises BadName, BadPolicy, AlreadyJoined (under another name).
+        """
+        room, name = check_name(room, "room"), check_name(name, "role")
+        if policy is not None:
+            check_policy(policy)
+        async with self._database.transaction() as transaction:
+            now_ms = self._clock.now_ms()
+            channel_id = await self._channel_id(transaction)
+            await transaction.run(sql("make_room"), {"room": room, "now_ms": now_ms})
+            room_row = await transaction.one(sql("room_by_name"), {"room": room})
+            assert room_row is not None
+            room_id = room_row["room_id"]
+            if policy is not None:
+                await transaction.run(sql("set_policy"), {"room_id": room_id, "policy": policy})
+            dead = await self._dead_connections(transaction, caller)
+            connection_id = await self._put_connection(transaction, caller, dead)
+            role, replaced = await self._hold(transaction, caller, connection_id, room_id, room, name)
+            pending = await transaction.one(sql("count_pending"), {"role_id": role.role_id})
+            return Joined(
+                role=role,
+                channel_id=channel_id,
+                policy=room_row["policy"] if policy is None else policy,
+                pending=pending[0] if pending else 0,
+                rooms=tuple(own.room for own in await _own_roles(transaction, caller.address)),
+                roles=tuple(await self._views(transaction, room_id)),
+                replaced=replaced,
+            )
+
+    async def rename(self, address: str, name: str, room: str | None) -> tuple[OwnRole, str]:
+        """Give the caller's role another name; what waits for it follows. The role and its old name.
+
+        Raises BadName, NotJoined, RoomNotNamed, RoleLost, NameTaken.
+        """
+        name = check_name(name, "role")
+        async with self._database.transaction() as transaction:
+            own = await own_role(transaction, address, room)
+            if own.name == name:
+                return own, name
+            if any(view.name == name for view in await self._views(transaction, own.room_id)):
+                raise NameTaken(own.room, name)
+            await transaction.run(sql("rename_role"), {"role_id": own.role_id, "name": name})
+            await transaction.run(
+                sql("remember_former_name"), {"room_id": own.room_id, "name": own.name, "role_id": own.role_id}
+            )
+            await transaction.run(sql("forget_former_name"), {"room_id": own.room_id, "name": name})
+            return OwnRole(own.role_id, own.room_id, own.room, name), own.name
+
+    async def leave(self, address: str, room: str | None) -> tuple[list[OwnRole], int]:
+        """End the caller's role in a room, or in all; the roles ended, and how many messages were withdrawn.
+
+        Each sender of a withdrawn message gets a notice. Raises NotJoined, RoleLost.
+        """
+        async with self._database.transaction() as transaction:
+            ending = (
+                [await own_role(transaction, address, room)]
+                if room is not None
+                else await _own_roles(transaction, address)
+            )
+            if not ending:
+                raise NotJoined
+            withdrawn = 0
+            for own in ending:
+                await self._end_role(transaction, own.role_id, "left")
+                withdrawn += await self._withdraw_pending(transaction, own)
+            return ending, withdrawn
+
+    async def roles_of(self, address: str) -> list[OwnRole]:
+        """The roles that a session holds."""
+        rows = await self._database.read(sql("own_roles"), {"address": address})
+        return [_own_role(row) for row in rows if row["ended_by"] is None]
+
+    async def roles_in(self, room_id: int) -> list[RoleView]:
+        """The roles held in a room, as they are at this moment."""
+        rows = await self._database.read(sql("room_roles"), {"room_id": room_id})
+        return [self._presence.view(row) for row in rows]
+
+    async def connection(self, address: str) -> Row | None:
+        """What is stored of a session."""
+        return await self._database.read_one(sql("connection_by_address"), {"address": address})
+
+    async def _hold(
+        self, transaction: Transaction, caller: Caller, connection_id: int, room_id: int, room: str, name: str
+    ) -> tuple[OwnRole, RoleView | None]:
+        for own in await _own_roles(transaction, caller.address):
+            if own.room_id == room_id:
+                if own.name != name:
+                    raise AlreadyJoined(room, own.name)
+                return own, None
+        holder = next((view for view in await self._views(transaction, room_id) if view.name == name), None)
+        if holder is not None:
+            await self._end_role(transaction, holder.role_id, "taken_over")
+        added = await transaction.one(
+            sql("add_role"),
+            {"room_id": room_id, "name": name, "connection_id": connection_id, "now_ms": self._clock.now_ms()},
+        )
+        assert added is not None
+        role = OwnRole(added["role_id"], room_id, room, name)
+        await transaction.run(sql("forget_former_name"), {"room_id": room_id, "name": name})
+        if holder is not None:
+            await transaction.run(sql("move_pending"), {"role_id": holder.role_id, "new_role_id": role.role_id})
+            if holder.connected:
+                await self._notify(transaction, room_id, holder.role_id, str(RoleLost(room, name)))
+        return role, holder
+
+    async def _withdraw_pending(self, transaction: Transaction, own: OwnRole) -> int:
+        """Withdraw what waits for a role that left, and tell each sender that still holds a role."""
+        rows = await transaction.all(sql("withdraw_pending"), {"role_id": own.role_id})
+        state = next_state(Policy.QUEUE, State.PENDING, Event.RECIPIENT_LEFT).value
+        why = f"{own.name} left the room"
+        by_sender: dict[int, list[int]] = {}
+        for row in rows:
+            await transaction.run(
+                sql("withdraw"),
+                {
+                    "delivery_id": row["delivery_id"],
+                    "state": state,
+                    "event": Event.RECIPIENT_LEFT.value,
+                    "detail": why,
+                    "now_ms": self._clock.now_ms(),
+                },
+            )
+            if row["sender_role_id"] is not None:
+                by_sender.setdefault(row["sender_role_id"], []).append(row["message_id"])
+        for sender_role_id, message_ids in by_sender.items():
+            if await transaction.one(sql("is_held"), {"role_id": sender_role_id}):
+                await self._notify(transaction, own.room_id, sender_role_id, _not_delivered(own.name, message_ids))
+        return len(rows)
+
+    async def _notify(self, transaction: Transaction, room_id: int, role_id: int, text: str) -> None:
+        """A message of the channel itself to one registration, delivered as any other."""
+        now_ms = self._clock.now_ms()
+        added = await transaction.one(
+            sql("add_message"),
+            {"room_id": room_id, "sender_role_id": None, "sender": SYSTEM_NAME, "text": text, "now_ms": now_ms},
+        )
+        assert added is not None
+        await transaction.run(
+            sql("add_deliveries"),
+            {"message_id": added["message_id"], "role_ids": f"[{role_id}]", "now_ms": now_ms},
+        )
+
+    async def _end_role(self, transaction: Transaction, role_id: int, ended_by: str) -> None:
+        await transaction.run(
+            sql("end_role"), {"role_id": role_id, "ended_by": ended_by, "now_ms": self._clock.now_ms()}
+        )
+
+    async def _views(self, transaction: Transaction, room_id: int) -> list[RoleView]:
+        return [self._presence.view(row) for row in await transaction.all(sql("room_roles"), {"room_id": room_id})]
+
+    async def _channel_id(self, transaction: Transaction) -> str:
+        await transaction.run(sql("make_channel"), {"id": self._ids.new_id(), "now_ms": self._clock.now_ms()})
+        row = await transaction.one(sql("channel_id"))
+        assert row is not None
+        return str(row["id"])
+
+    async def _dead_connections(self, transaction: Transaction, caller: Caller) -> list[int]:
+        if caller.session_id is None:
+            return []
+        rows = await transaction.all(
+            sql("connections_of_session"), {"session_id": caller.session_id, "address": caller.address}
+        )
+        return [row["connection_id"] for row in rows if self._presence.is_alive(row["process"]) is False]
+
+    async def _put_connection(self, transaction: Transaction, caller: Caller, dead: Sequence[int]) -> int:
+        row = await transaction.one(
+            sql("put_connection"),
+            {
+                "address": caller.address,
+                "harness": caller.harness,
+                "process": caller.process,
+                "server": caller.server,
+                "session_id": caller.session_id,
+                "thread_id": caller.thread_id,
+                "codex_home": caller.codex_home,
+                "codex_path": caller.codex_path,
+                "codex_version": caller.codex_version,
+                "runs_exec": int(caller.runs_exec),
+                "now_ms": self._clock.now_ms(),
+            },
+        )
+        assert row is not None
+        connection_id = int(row["connection_id"])
+        for dead_id in dead:
+            await transaction.run(sql("inherit_roles"), {"connection_id": connection_id, "dead_id": dead_id})
+        return connection_id
+
+
+async def own_role(transaction: Transaction, address: str, room: str | None) -> OwnRole:
+    """The role that a session means: that in `room`, or its only one.
+
+    Raises NotJoined, RoomNotNamed, RoleLost (another session joined under its name).
+    """
+    rows = await transaction.all(sql("own_roles"), {"address": address})
+    held = [_own_role(row) for row in rows if row["ended_by"] is None]
+    wanted = held if room is None else [own for own in held if own.room == room]
+    if len(wanted) == 1:
+        return wanted[0]
+    if len(wanted) > 1:
+        raise RoomNotNamed([own.room for own in wanted])
+    last = next((row for row in rows if room in (None, row["room"])), None)
+    if last is not None and last["ended_by"] == "taken_over":
+        raise RoleLost(last["room"], last["name"])
+    raise NotJoined([own.room for own in held], room)
+
+
+async def _own_roles(transaction: Transaction, address: str) -> list[OwnRole]:
+    rows = await transaction.all(sql("own_roles"), {"address": address})
+    return [_own_role(row) for row in rows if row["ended_by"] is None]
+
+
+def _own_role(row: Row) -> OwnRole:
+    return OwnRole(row["role_id"], row["room_id"], row["room"], row["name"])
+
+
+def _not_delivered(name: str, message_ids: Sequence[int]) -> str:
+    listed = ", ".join(str(message_id) for message_id in message_ids)
+    return f"{name} left the room before it was given your message{'s' if len(message_ids) > 1 else ''} {listed}."

@@ -1,0 +1,70 @@
+"""What the channel holds, as values: a message, a delivery on its way, and the key it is known by."""
+
+from dataclasses import dataclass
+
+from channel.delivery_states import Event, State
+
+
+def key_of(channel_id: str, message_id: int) -> str:
+    """The name under which a Codex thread can recognise a message again; unique for ever in a thread."""
+    return f"agent-channel:{channel_id}:{message_id}"
+
+
+@dataclass(frozen=True)
+class Message:
+    """A text sent once. `created_at_ms`: wall clock."""
+
+    message_id: int
+    room: str
+    sender: str
+    text: str
+    reply_to: int | None
+    created_at_ms: int
+
+
+@dataclass(frozen=True)
+class PendingDelivery:
+    """A message that waits to be handed over; `repeats` earlier hand-overs may have been shown."""
+
+    delivery_id: int
+    message: Message
+    recipient: str
+    repeats: int
+
+
+@dataclass(frozen=True)
+class HandOver:
+    """What is copied into a delivery before its effect: the exact text's hash, and where evidence will stand."""
+
+    delivery_id: int
+    text_sha256: str
+    place: str = ""
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class OpenDelivery:
+    """A delivery that was handed over and is not settled.
+
+    `of_former_term`: its waiter is gone, so nothing more will be written for it.
+    `place`: what the receiver noted at the hand-over. `role_is_replaced`: another session holds the role now.
+    """
+
+    delivery_id: int
+    message_id: int
+    state: State
+    text_sha256: str
+    place: str
+    handed_over_at_ms: int
+    of_former_term: bool
+    role_is_replaced: bool
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a receiver says of one delivery; `reference` is the receiver's own name for it."""
+
+    delivery_id: int
+    event: Event
+    why: str = ""
+    reference: str | None = None

@@ -1,0 +1,84 @@
+"""From a text to a message with all its deliveries, in one transaction: a message to all is atomic."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from channel.clock import Clock
+from channel.database import Database, Transaction
+from channel.errors import NobodyElse, SentToSelf, UnknownRole
+from channel.membership import OwnRole, own_role
+from channel.names import check_text
+from channel.presence import Presence, RoleView
+from channel.queries import sql
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A stored message. `skipped`: roles that have been absent for over 7 days and were not named."""
+
+    message_id: int
+    sender: OwnRole
+    recipients: tuple[RoleView, ...]
+    skipped: tuple[RoleView, ...]
+
+
+class Sending:
+    """Stores messages."""
+
+    def __init__(self, database: Database, clock: Clock, presence: Presence) -> None:
+        self._database = database
+        self._clock = clock
+        self._presence = presence
+
+    async def send(self, address: str, text: str, to: Sequence[str] | None, room: str | None) -> Sent:
+        """Store `text` from the session at `address` to the roles named in `to`, or to all other roles.
+
+        On return the message is committed, as durably as the database was opened.
+        Raises BadText, NotJoined, RoomNotNamed, RoleLost, UnknownRole, SentToSelf, NobodyElse.
+        """
+        check_text(text)
+        async with self._database.transaction() as transaction:
+            sender = await own_role(transaction, address, room)
+            rows = await transaction.all(sql("room_roles"), {"room_id": sender.room_id})
+            others = [view for row in rows if (view := self._presence.view(row)).role_id != sender.role_id]
+            if to:
+                recipients, skipped = await self._named(transaction, sender, others, to), []
+            else:
+                recipients = [view for view in others if not view.long_absent]
+                skipped = [view for view in others if view.long_absent]
+                if not recipients:
+                    raise NobodyElse(sender.room, [view.name for view in skipped])
+            message_id = await self._store(transaction, sender, text, recipients)
+        return Sent(message_id, sender, tuple(recipients), tuple(skipped))
+
+    async def _named(
+        self, transaction: Transaction, sender: OwnRole, others: Sequence[RoleView], to: Sequence[str]
+    ) -> list[RoleView]:
+        by_name = {view.name: view for view in others}
+        for name in to:
+            if name == sender.name:
+                raise SentToSelf(name)
+            if name not in by_name:
+                row = await transaction.one(sql("now_called"), {"room_id": sender.room_id, "name": name})
+                raise UnknownRole(sender.room, name, list(by_name), row["name"] if row else None)
+        return [by_name[name] for name in dict.fromkeys(to)]
+
+    async def _store(self, transaction: Transaction, sender: OwnRole, text: str, recipients: Sequence[RoleView]) -> int:
+        now_ms = self._clock.now_ms()
+        added = await transaction.one(
+            sql("add_message"),
+            {
+                "room_id": sender.room_id,
+                "sender_role_id": sender.role_id,
+                "sender": sender.name,
+                "text": text,
+                "now_ms": now_ms,
+            },
+        )
+        assert added is not None
+        role_ids = json.dumps([view.role_id for view in recipients])
+        await transaction.run(
+            sql("add_deliveries"), {"message_id": added["message_id"], "role_ids": role_ids, "now_ms": now_ms}
+        )
+        return int(added["message_id"])

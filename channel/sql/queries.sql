@@ -1,0 +1,194 @@
+-- Every statement of the channel. A line `-- name: purpose` begins each.
+
+-- channel_id: the channel's id, if it has one yet
+SELECT id FROM channel;
+
+-- make_channel: give the channel its id, once
+INSERT OR IGNORE INTO channel (one, id, created_at_ms) VALUES (1, :id, :now_ms);
+
+-- room_by_name: a room, if there
+SELECT room_id, name, policy FROM rooms WHERE name = :room;
+
+-- make_room: the room, made if need be
+INSERT INTO rooms (name, created_at_ms) VALUES (:room, :now_ms) ON CONFLICT (name) DO NOTHING;
+
+-- set_policy: replace a room's policy
+UPDATE rooms SET policy = :policy WHERE room_id = :room_id;
+
+-- put_connection: a session as its newest server process describes it
+INSERT INTO connections (address, harness, process, server, session_id, thread_id, codex_home, codex_path,
+  codex_version, runs_exec, seen_at_ms)
+VALUES (:address, :harness, :process, :server, :session_id, :thread_id, :codex_home, :codex_path,
+  :codex_version, :runs_exec, :now_ms)
+ON CONFLICT (address) DO UPDATE SET process = excluded.process, server = excluded.server,
+  session_id = coalesce(excluded.session_id, session_id), codex_home = coalesce(excluded.codex_home, codex_home),
+  codex_path = coalesce(excluded.codex_path, codex_path), codex_version = excluded.codex_version,
+  runs_exec = excluded.runs_exec, seen_at_ms = excluded.seen_at_ms
+RETURNING connection_id;
+
+-- connection_by_address: one session
+SELECT * FROM connections WHERE address = :address;
+
+-- connections_of_session: other processes that ran this Claude session before
+SELECT connection_id, process FROM connections WHERE session_id = :session_id AND address <> :address;
+
+-- inherit_roles: a new process of the same Claude session takes the roles of a dead one, room by room
+UPDATE roles SET connection_id = :connection_id WHERE connection_id = :dead_id AND ended_at_ms IS NULL
+  AND room_id NOT IN (SELECT room_id FROM roles WHERE connection_id = :connection_id AND ended_at_ms IS NULL);
+
+-- own_roles: the roles that a session holds or has lost, the newest registration of a room first
+SELECT r.role_id, r.name, r.ended_by, rooms.room_id, rooms.name AS room, rooms.policy
+FROM connections c JOIN roles r ON r.connection_id = c.connection_id JOIN rooms ON rooms.room_id = r.room_id
+WHERE c.address = :address ORDER BY r.role_id DESC;
+
+-- room_roles: the roles held in a room, with the session and the waiter behind each
+SELECT r.role_id, r.name, r.joined_at_ms, c.connection_id, c.address, c.harness, c.process, c.server, c.runs_exec,
+  c.seen_at_ms, w.process AS waiter_process, w.boot_id, w.lease_until_ms, w.renewed_at_ms, w.released_at_ms,
+  w.detail, w.bell
+FROM roles r JOIN connections c ON c.connection_id = r.connection_id LEFT JOIN waiters w ON w.address = c.address
+WHERE r.room_id = :room_id AND r.ended_at_ms IS NULL ORDER BY r.role_id;
+
+-- add_role: a new registration of a name
+INSERT INTO roles (room_id, name, connection_id, joined_at_ms)
+VALUES (:room_id, :name, :connection_id, :now_ms) RETURNING role_id;
+
+-- end_role: a registration ends
+UPDATE roles SET ended_at_ms = :now_ms, ended_by = :ended_by WHERE role_id = :role_id;
+
+-- move_pending: what waits for a role follows to its next registration
+UPDATE deliveries SET role_id = :new_role_id WHERE role_id = :role_id AND state = 'pending';
+
+-- rename_role: another name for the same registration
+UPDATE roles SET name = :name WHERE role_id = :role_id;
+
+-- remember_former_name: so that a send to the old name can be told the new one
+INSERT INTO former_names (room_id, name, role_id) VALUES (:room_id, :name, :role_id)
+ON CONFLICT (room_id, name) DO UPDATE SET role_id = excluded.role_id;
+
+-- forget_former_name: the name is held again
+DELETE FROM former_names WHERE room_id = :room_id AND name = :name;
+
+-- now_called: what the role that once had this name is called now
+SELECT r.name FROM former_names f JOIN roles r ON r.role_id = f.role_id
+WHERE f.room_id = :room_id AND f.name = :name AND r.ended_at_ms IS NULL;
+
+-- count_pending: how many messages wait for a role
+SELECT count(*) FROM deliveries WHERE role_id = :role_id AND state = 'pending';
+
+-- add_message: a message, once
+INSERT INTO messages (room_id, sender_role_id, sender, text, created_at_ms)
+VALUES (:room_id, :sender_role_id, :sender, :text, :now_ms) RETURNING message_id;
+
+-- add_deliveries: one delivery for each role id in a JSON array
+INSERT INTO deliveries (message_id, role_id, detail, changed_at_ms)
+SELECT :message_id, value, '', :now_ms FROM json_each(:role_ids);
+
+-- message: one message whole
+SELECT m.message_id, rooms.name AS room, m.sender, m.text, m.reply_to, m.created_at_ms
+FROM messages m JOIN rooms ON rooms.room_id = m.room_id WHERE m.message_id = :message_id;
+
+-- next_pending: what waits for the roles of an address, oldest message first
+SELECT d.delivery_id, d.repeats, r.name AS recipient, m.message_id, rooms.name AS room, m.sender, m.text,
+  m.reply_to, m.created_at_ms
+FROM connections c JOIN roles r ON r.connection_id = c.connection_id
+  JOIN deliveries d ON d.role_id = r.role_id AND d.state = 'pending'
+  JOIN messages m ON m.message_id = d.message_id JOIN rooms ON rooms.room_id = m.room_id
+WHERE c.address = :address ORDER BY d.message_id LIMIT :limit;
+
+-- record_hand_over: the decision, by the newest term only, for a delivery that still waits for this address
+UPDATE deliveries SET state = :state, last_event = :event, detail = :detail, changed_at_ms = :now_ms,
+  policy = :policy, address = :address, place = :place, text_sha256 = :text_sha256, term = :term,
+  handed_over_at_ms = :now_ms, accepted_at_ms = NULL, receiver_ref = NULL, looks = 0, next_look_at_ms = NULL,
+  absent_since_ms = NULL
+WHERE delivery_id = :delivery_id AND state = 'pending'
+  AND role_id IN (SELECT r.role_id FROM roles r JOIN connections c ON c.connection_id = r.connection_id
+    WHERE c.address = :address)
+  AND EXISTS (SELECT 1 FROM waiters w WHERE w.address = :address AND w.term = :term AND w.process = :process
+    AND w.released_at_ms IS NULL)
+RETURNING delivery_id;
+
+-- delivery_state: what an outcome needs to know of a delivery
+SELECT policy, state, detail, looks, absent_since_ms, repeats FROM deliveries WHERE delivery_id = :delivery_id;
+
+-- record_outcome: a transition, or a look that found nothing new
+UPDATE deliveries SET state = :state, last_event = :event, detail = :detail, changed_at_ms = :now_ms,
+  repeats = :repeats, receiver_ref = coalesce(:reference, receiver_ref),
+  accepted_at_ms = CASE WHEN :state = 'accepted' THEN coalesce(accepted_at_ms, :now_ms) ELSE accepted_at_ms END,
+  seen_at_ms = CASE WHEN :state = 'seen' THEN coalesce(seen_at_ms, :now_ms) ELSE seen_at_ms END,
+  looks = :looks, next_look_at_ms = :next_look_at_ms, absent_since_ms = :absent_since_ms
+WHERE delivery_id = :delivery_id;
+
+-- note_waiting: why the pending deliveries of an address are not handed over now
+UPDATE deliveries SET detail = :detail WHERE state = 'pending' AND detail <> :detail
+  AND role_id IN (SELECT r.role_id FROM roles r JOIN connections c ON c.connection_id = r.connection_id
+    WHERE c.address = :address);
+
+-- withdraw_pending: a role ends; what still waits for it is withdrawn
+SELECT d.delivery_id, m.message_id, m.sender_role_id FROM deliveries d JOIN messages m ON m.message_id = d.message_id
+WHERE d.role_id = :role_id AND d.state = 'pending' ORDER BY d.message_id;
+
+-- withdraw: one pending delivery of a role that left; it never had an address
+UPDATE deliveries SET state = :state, last_event = :event, detail = :detail, changed_at_ms = :now_ms
+WHERE delivery_id = :delivery_id AND state = 'pending';
+
+-- is_held: whether a registration is in force
+SELECT 1 FROM roles WHERE role_id = :role_id AND ended_at_ms IS NULL;
+
+-- open_at_address: what was handed over at an address and is not settled; also what a Claude session that was
+-- resumed in a new process inherited
+SELECT d.delivery_id, d.message_id, d.state, d.text_sha256, d.place, d.handed_over_at_ms, d.term, d.address,
+  d.absent_since_ms, d.looks, r.ended_by
+FROM deliveries d JOIN roles r ON r.role_id = d.role_id
+WHERE d.state IN ('handed_over', 'accepted', 'uncertain') AND d.policy = :policy AND d.address = :address
+UNION
+SELECT d.delivery_id, d.message_id, d.state, d.text_sha256, d.place, d.handed_over_at_ms, d.term, d.address,
+  d.absent_since_ms, d.looks, r.ended_by
+FROM connections c JOIN roles r ON r.connection_id = c.connection_id JOIN connections old
+    ON old.session_id = c.session_id AND old.address <> c.address
+  JOIN deliveries d ON d.address = old.address AND d.role_id = r.role_id
+WHERE c.address = :address AND d.state IN ('handed_over', 'accepted', 'uncertain') AND d.policy = :policy
+ORDER BY 2;
+
+-- handed_over_by_former_terms: what the last holder of a lease left in the middle
+SELECT delivery_id FROM deliveries
+WHERE address = :address AND state = 'handed_over' AND term < :term ORDER BY message_id;
+
+-- next_look: when the next look-up of an address falls due
+SELECT min(next_look_at_ms) FROM deliveries
+WHERE address = :address AND state IN ('handed_over', 'accepted', 'uncertain');
+
+-- troubled: the messages of an address that a person should know of
+SELECT state, message_id FROM deliveries
+WHERE address = :address AND state IN ('uncertain', 'conflict') ORDER BY message_id;
+
+-- addresses_with_work: Codex threads with something to hand over or to look for
+SELECT c.address FROM connections c WHERE c.harness = 'codex' AND (
+  EXISTS (SELECT 1 FROM roles r JOIN deliveries d ON d.role_id = r.role_id AND d.state = 'pending'
+    WHERE r.connection_id = c.connection_id)
+  OR EXISTS (SELECT 1 FROM deliveries d WHERE d.address = c.address
+    AND d.state IN ('handed_over', 'accepted', 'uncertain')));
+
+-- waiter: the holder of an address's lease, and what it says
+SELECT * FROM waiters WHERE address = :address;
+
+-- take_lease: a new term
+INSERT INTO waiters (address, process, term, boot_id, lease_until_ms, taken_at_ms, renewed_at_ms, bell)
+VALUES (:address, :process, 1, :boot_id, :lease_until_ms, :now_ms, :now_ms, :bell)
+ON CONFLICT (address) DO UPDATE SET process = excluded.process, term = term + 1, boot_id = excluded.boot_id,
+  lease_until_ms = excluded.lease_until_ms, taken_at_ms = excluded.taken_at_ms,
+  renewed_at_ms = excluded.renewed_at_ms, released_at_ms = NULL, detail = '', bell = excluded.bell
+RETURNING term;
+
+-- renew_leases: all leases of a process, in one statement
+UPDATE waiters SET lease_until_ms = :lease_until_ms, boot_id = :boot_id, renewed_at_ms = :now_ms
+WHERE process = :process AND released_at_ms IS NULL RETURNING address, term;
+
+-- release_lease: the holder stops
+UPDATE waiters SET released_at_ms = :now_ms, detail = :detail, bell = ''
+WHERE address = :address AND term = :term AND released_at_ms IS NULL;
+
+-- set_waiter_detail: the holder's words on how it goes
+UPDATE waiters SET detail = :detail WHERE address = :address AND term = :term AND detail <> :detail;
+
+-- holds_lease: whether a term is the newest and in force
+SELECT 1 FROM waiters WHERE address = :address AND term = :term AND process = :process AND released_at_ms IS NULL;

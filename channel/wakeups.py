@@ -1,0 +1,79 @@
+"""Learning of rows that other processes wrote: a FIFO as a bell, and a slow look at `data_version`.
+
+A bell is a hint. It is rung after COMMIT, its errors are ignored, and whoever hears it reads the store;
+a bell that was missed is made good by the slow look.
+"""
+
+import os
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import anyio
+
+from channel.clock import Clock, IdSource
+from channel.database import Database
+
+POLL_S = 30
+"""How often a waiter with nothing to do asks whether the file changed."""
+
+
+class Bell:
+    """A FIFO that another process can ring. Made by `open_bell`."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    async def wait(self) -> None:
+        """Return once it has been rung since the last time."""
+        await anyio.wait_readable(self._descriptor)
+        with suppress(BlockingIOError):
+            while os.read(self._descriptor, 4096):
+                pass
+
+
+@asynccontextmanager
+async def open_bell(folder: Path, ids: IdSource) -> AsyncIterator[Bell]:
+    """A bell of this process, removed at the end. The folder is made 0700, the FIFO 0600."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    path = folder / ids.new_id()
+    os.mkfifo(path, 0o600)
+    try:
+        # Opened for writing too, so that the reader's end never sees an end of file between two rings.
+        descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            yield Bell(path, descriptor)
+        finally:
+            os.close(descriptor)
+    finally:
+        with suppress(FileNotFoundError):
+            path.unlink()
+
+
+def bells_folder(database: Path) -> Path:
+    """Where the bells of a database's waiters are: beside it."""
+    return database.with_name(f"{database.name}-bells")
+
+
+def ring(bells: Iterable[str]) -> None:
+    """Ring; a bell that nobody holds (ENXIO, ENOENT) or that rings already (EAGAIN) is as good as rung."""
+    for bell in bells:
+        if not bell:
+            continue
+        with suppress(OSError):
+            descriptor = os.open(bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                os.write(descriptor, b"!")
+            finally:
+                os.close(descriptor)
+
+
+async def wait_for_change(database: Database, clock: Clock) -> None:
+    """Return once another process has committed; looks every POLL_S."""
+    seen = await database.data_version()
+    while True:
+        await clock.sleep(POLL_S)
+        if await database.data_version() != seen:
+            return
