@@ -1,0 +1,50 @@
+"""When the next flush may go to Claude Code's Monitor, so that it suppresses none.
+
+Monitor gives each 200 ms window of lines one token of a bucket that holds 10 and gets one more at
+each whole 2 s; without a token the text is lost in silence (measured: Claude Code 2.1.332). The
+bucket here is smaller and slower, so Monitor's always has a token when this one has. Pure: times
+are readings of `Clock.monotonic`, given by the caller.
+"""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PaceLimits:
+    """A bucket of `burst` flushes that gets one more each `refill_s`, and the least pause between two."""
+
+    burst: int
+    refill_s: float
+    pause_s: float
+
+
+MONITOR_LIMITS = PaceLimits(burst=9, refill_s=2.1, pause_s=0.45)
+"""One below Monitor's bucket of 10, a twentieth slower than its 2 s. The pause, counted from when the
+reader took the last flush, keeps two flushes out of one 200 ms window, where their lines would share one cut."""
+
+UNLIMITED = PaceLimits(burst=1, refill_s=0.0, pause_s=0.0)
+"""`--pace off`: for a host without Monitor's limits."""
+
+
+class Pacing:
+    """Starts full, as each Monitor does. Tell it of each flush, then ask when the next may go."""
+
+    def __init__(self, limits: PaceLimits = MONITOR_LIMITS) -> None:
+        self._limits = limits
+        self._full_at = -math.inf
+        """When the bucket is full again: each flush moves it by one refill."""
+        self._taken_at = -math.inf
+
+    def flushed(self, now: float) -> None:
+        """A flush was written at `now`."""
+        self._full_at = max(self._full_at, now) + self._limits.refill_s
+
+    def taken(self, now: float) -> None:
+        """The reader had emptied the pipe at `now`."""
+        self._taken_at = now
+
+    def next_flush_at(self) -> float:
+        """The earliest time of the next flush, for a pipe whose last flush was taken; may be past."""
+        has_token_at = self._full_at - (self._limits.burst - 1) * self._limits.refill_s
+        return max(has_token_at, self._taken_at + self._limits.pause_s)
