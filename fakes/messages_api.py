@@ -48,7 +48,8 @@ class MessagesApi:
         record: Path | None = None,
     ) -> None:
         """Take the script, and the answer where no rule applies; `record` is a file to append requests to."""
-        self.rules = list(rules)
+        self._rules = list(rules)
+        self._uses = [0] * len(self._rules)
         self.requests = Recorder[ModelRequest]()
         self._otherwise = otherwise
         self._ids = ids or SystemIds()
@@ -116,9 +117,10 @@ class MessagesApi:
 
     def _choose(self, request: ModelRequest) -> tuple[Answer, anyio.Event | None]:
         if request.is_conversation:
-            for rule in self.rules:
-                if (chosen := rule.take(request)) is not None:
-                    return chosen, rule.held
+            for index, rule in enumerate(self._rules):
+                if self._uses[index] != rule.times and rule.when(request):
+                    self._uses[index] += 1
+                    return rule.answer_to(request), rule.held
         return self._otherwise, None
 
     def _message(self, request: ModelRequest, reply: Reply) -> dict[str, Any]:
@@ -167,9 +169,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until SIGINT or SIGTERM; the first line on stdout is the base URL."""
     parser = argparse.ArgumentParser(prog="python -m fakes.messages_api", description=__doc__.split("\n")[0])
     parser.add_argument("--port", type=int, default=0, help="loopback port; 0, the default, is any free one")
-    parser.add_argument(
-        "--script", type=Path, help="JSON file with the rules; without it every answer is `ok`"
-    )
+    parser.add_argument("--script", type=Path, help="JSON file with the rules; without it every answer is `ok`")
     parser.add_argument("--record", type=Path, help="file to append each request to, as a JSON line")
     options = parser.parse_args(arguments)
     rules = rules_from_json(json.loads(options.script.read_text("utf-8"))) if options.script else []

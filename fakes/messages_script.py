@@ -5,7 +5,8 @@
         Rule(result_of("mcp__agent-channel__join"), lambda request: call("Monitor", ...)),
     ]
 
-The first rule that has uses left and whose predicate holds gives the answer.
+The first rule that has uses left and whose predicate holds gives the answer. Rules keep no state: the
+server counts their uses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -89,12 +90,12 @@ def result_of(tool: str) -> Predicate:
     return holds
 
 
-@dataclass
+@dataclass(frozen=True)
 class Rule:
     """When `when` holds, the model answers `answer` (or what it makes of the request).
 
-    `times` is how often the rule may be used, None for always. With `held`, the answer is sent once that
-    event is set; one that is never set is a hang until the client leaves.
+    `times` is how often one server may use the rule, None for always. With `held`, the answer is sent once
+    that event is set; one that is never set is a hang until the client leaves.
     """
 
     when: Predicate
@@ -102,12 +103,8 @@ class Rule:
     times: int | None = 1
     held: anyio.Event | None = None
 
-    def take(self, request: ModelRequest) -> Answer | None:
-        """Use the rule for this request; None where it doesn't apply or is used up."""
-        if self.times == 0 or not self.when(request):
-            return None
-        if self.times is not None:
-            self.times -= 1
+    def answer_to(self, request: ModelRequest) -> Answer:
+        """What the model answers to this request."""
         return self.answer(request) if callable(self.answer) else self.answer
 
 

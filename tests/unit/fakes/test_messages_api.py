@@ -237,12 +237,12 @@ def test_a_script_in_json_gives_conditions_answers_and_uses():
             {"hold": True, "times": None},
         ]
     )
-    assert rules[0].take(request_of(user("stay"))) is None
-    assert rules[0].take(request_of(user("go"))) == Reply((Text("I will"), ToolUse("Bash", {"command": "x"})))
-    assert rules[0].take(request_of(user("go"))) is None
-    assert rules[1].take(request_of(user("go"))) is None
-    assert rules[2].held is not None
-    assert [rules[2].take(request_of(user("go"))) for _ in range(2)] == [Reply(())] * 2
+    go, stay = request_of(user("go")), request_of(user("stay"))
+    assert [[rule.when(each) for each in (go, stay)] for rule in rules] == [[True, False], [False] * 2, [True] * 2]
+    assert rules[0].answer_to(go) == Reply((Text("I will"), ToolUse("Bash", {"command": "x"})))
+    assert rules[1].answer_to(go) == Refusal(529, "overloaded_error", "m")
+    assert [rule.times for rule in rules] == [1, 1, None]
+    assert [rule.held is not None for rule in rules] == [False, False, True]
 
 
 @pytest.mark.parametrize("item", [{"says": "typo"}, {"shown": "no answer"}])
