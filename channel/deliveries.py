@@ -105,6 +105,7 @@ class Deliveries:
                 handed_over_at_ms=row["handed_over_at_ms"],
                 of_former_term=row["address"] != lease.address or row["term"] < lease.term,
                 role_is_replaced=row["ended_by"] == "taken_over",
+                next_look_at_ms=row["next_look_at_ms"],
             )
             for row in rows
         ]

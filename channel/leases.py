@@ -83,6 +83,11 @@ class Leases:
         row = await self._database.read_one(sql("waiter"), {"address": address})
         return row is not None and self._presence.lease_is_held(row, row["process"])
 
+    async def bell(self, address: str) -> str:
+        """The FIFO of the newest holder, or ""."""
+        row = await self._database.read_one(sql("waiter"), {"address": address})
+        return row["bell"] if row else ""
+
     async def detail(self, address: str) -> str:
         """What the newest holder said last."""
         row = await self._database.read_one(sql("waiter"), {"address": address})

@@ -58,6 +58,7 @@ class OpenDelivery:
     handed_over_at_ms: int
     of_former_term: bool
     role_is_replaced: bool
+    next_look_at_ms: int | None
 
 
 @dataclass(frozen=True)

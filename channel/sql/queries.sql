@@ -137,12 +137,12 @@ SELECT 1 FROM roles WHERE role_id = :role_id AND ended_at_ms IS NULL;
 -- open_at_address: what was handed over at an address and is not settled; also what a Claude session that was
 -- resumed in a new process inherited
 SELECT d.delivery_id, d.message_id, d.state, d.text_sha256, d.place, d.handed_over_at_ms, d.term, d.address,
-  d.absent_since_ms, d.looks, r.ended_by
+  d.next_look_at_ms, r.ended_by
 FROM deliveries d JOIN roles r ON r.role_id = d.role_id
 WHERE d.state IN ('handed_over', 'accepted', 'uncertain') AND d.policy = :policy AND d.address = :address
 UNION
 SELECT d.delivery_id, d.message_id, d.state, d.text_sha256, d.place, d.handed_over_at_ms, d.term, d.address,
-  d.absent_since_ms, d.looks, r.ended_by
+  d.next_look_at_ms, r.ended_by
 FROM connections c JOIN roles r ON r.connection_id = c.connection_id JOIN connections old
     ON old.session_id = c.session_id AND old.address <> c.address
   JOIN deliveries d ON d.address = old.address AND d.role_id = r.role_id

@@ -20,13 +20,13 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from harness_adapters.codex.background import background_tasks
 from harness_adapters.codex.transport import (
     LINE_BYTES_MAX,
     NothingSent,
     TransportClosed,
     TransportUnavailable,
 )
+from waiters.background import background_tasks
 
 EOF_GRACE_S = 1.0
 """Time to end after the end of stdin; a real one takes 30 ms. With the next two below the 2 s that a server

@@ -20,9 +20,9 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from harness_adapters.codex.background import background_tasks
 from harness_adapters.codex.transport import LineTransport, NothingSent, TransportClosed
 from harness_adapters.codex.wire import METHODS_EVER_SENT
+from waiters.background import background_tasks
 
 WRITE_S_MAX = 5.0
 """A server that reads nothing for so long is stuck: 4 MiB take it 0.4 s. Half a line may be out by then, so

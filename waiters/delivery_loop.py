@@ -1,0 +1,185 @@
+"""One waiter: next delivery, hand-over, outcome, look-up, rest; for one address, under one lease.
+
+The order of a delivery's steps is what the product's promise rests on:
+the session is open -> the hand-over is committed -> the receiver writes -> the outcome is recorded.
+A death between any two of them leaves a delivery that is looked for, and is never handed over blindly.
+"""
+
+import anyio
+
+from channel.clock import Clock
+from channel.deliveries import Deliveries
+from channel.delivery_states import Event, State
+from channel.leases import Lease, Leases
+from channel.look_schedule import LOOK_S_MAX
+from channel.messages import Outcome
+from waiters import reconciliation, status
+from waiters.receiver import NotNow, Receiver, Session, Unavailable
+from waiters.retries import BackOff
+
+_NOT_GIVEN = frozenset({Event.REFUSED_WITHOUT_EFFECT, Event.NOT_WRITTEN})
+_GIVEN = frozenset({Event.ANSWERED, Event.TAKEN})
+_WORTH_TELLING = frozenset({State.UNCERTAIN, State.CONFLICT})
+
+
+class DeliveryLoop:
+    """Serves one address. It is the `Waiter` of its receiver."""
+
+    def __init__(self, lease: Lease, receiver: Receiver, deliveries: Deliveries, leases: Leases, clock: Clock) -> None:
+        self.lease = lease
+        self.first_attempt = anyio.Event()
+        """Set once a session was opened, or could not be."""
+        self._receiver = receiver
+        self._deliveries = deliveries
+        self._leases = leases
+        self._clock = clock
+        self._woken = anyio.Event()
+        self._stopping = False
+        self._settled = False
+        self._said = ""
+        self._trouble = ""
+        self._back_off = BackOff()
+        self._rest_until = clock.monotonic()
+
+    def wake(self) -> None:
+        """There may be something new to do."""
+        self._woken.set()
+
+    def stop(self) -> None:
+        """Begin no new hand-over; `run` returns after what is being written."""
+        self._stopping = True
+        self._woken.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping
+
+    async def run(self, *, until_idle: bool = False) -> None:
+        """Serve until stopped; with `until_idle`, until there is nothing to do for now.
+
+        The first session is opened at once, so that a harness that can't be reached is known at once.
+        Raises LeaseLost, ReceiverEnded, SchemaTooNew, StoreUnavailable.
+        """
+        while not self._stopping:
+            try:
+                async with self._receiver.open(self) as session:
+                    await self.say("")
+                    self.first_attempt.set()
+                    await self._serve(session)
+            except Unavailable as unavailable:
+                await self._rest(unavailable.detail)
+            self.first_attempt.set()
+            while not self._stopping and not await self._has_work():
+                if until_idle and not self._is_resting():
+                    return
+                await self._wait(None)
+
+    async def say(self, trouble: str) -> None:
+        self._trouble = trouble
+        detail = status.compose(trouble, await self._deliveries.troubled(self.lease.address))
+        if detail != self._said:
+            await self._leases.set_detail(self.lease, detail)
+            self._said = detail
+
+    async def record(self, outcome: Outcome) -> None:
+        await self._record([outcome])
+        if outcome.event in _GIVEN:
+            self._back_off.succeeded()
+        elif outcome.event in _NOT_GIVEN:
+            await self._rest(outcome.why)
+
+    async def check_lease(self) -> None:
+        await self._leases.check(self.lease)
+
+    async def _serve(self, session: Session) -> None:
+        """Until stopped, or without work for as long as the receiver keeps a session open."""
+        if not self._settled:
+            await self._deliveries.settle_former_terms(self.lease)
+            await self._look(session, all_of_former_terms=True)
+            self._settled = True
+        while not self._stopping:
+            if await self._deliver(session):
+                continue
+            await self._record(session.late_outcomes())
+            if await self._look_is_due():
+                await self._look(session)
+            elif not await self._wait(self._receiver.closes_after_s):
+                return
+
+    async def _deliver(self, session: Session) -> bool:
+        """Hand over what goes out at once; False if nothing can be now."""
+        if self._is_resting():
+            return False
+        pending = await self._deliveries.next_pending(self.lease.address)
+        if not pending:
+            await self._clear_trouble()
+            return False
+        try:
+            await session.ready()
+        except NotNow as not_now:
+            await self._rest(not_now.detail)
+            return False
+        if self._stopping:
+            return False
+        prepared = session.prepare(pending)
+        recorded = await self._deliveries.record_hand_over(self.lease, self._receiver.policy, prepared)
+        if recorded:
+            await session.hand_over(recorded)
+        return True
+
+    async def _look(self, session: Session, *, all_of_former_terms: bool = False) -> None:
+        open_deliveries = await self._deliveries.open_at(self.lease, self._receiver.policy)
+        wanted = reconciliation.to_look_for(open_deliveries, self._clock.now_ms(), all_of_former_terms)
+        if wanted:
+            await self._record(await session.look_for(wanted))
+
+    async def _record(self, outcomes: list[Outcome]) -> None:
+        recorded = await self._deliveries.record(outcomes)
+        if any(each.changed for each in recorded):
+            await self.say(self._trouble)
+
+    async def _rest(self, trouble: str) -> None:
+        """Nothing is handed over for a growing while, and what waits says why."""
+        self._rest_until = self._clock.monotonic() + self._back_off.after_failure_s()
+        await self._deliveries.note_waiting(self.lease.address, trouble)
+        await self.say(trouble)
+
+    async def _clear_trouble(self) -> None:
+        if self._trouble:
+            await self.say("")
+
+    def _is_resting(self) -> bool:
+        return self._clock.monotonic() < self._rest_until
+
+    async def _has_work(self) -> bool:
+        if self._is_resting():
+            return False
+        return bool(await self._deliveries.next_pending(self.lease.address)) or await self._look_is_due()
+
+    async def _look_is_due(self) -> bool:
+        return reconciliation.is_due(await self._deliveries.next_look_at_ms(self.lease.address), self._clock.now_ms())
+
+    async def _wait(self, limit_s: float | None) -> bool:
+        """Until woken, a look falls due or a rest is over: True; or for `limit_s`: False."""
+        waits = [] if limit_s is None else [(limit_s, False)]
+        if self._is_resting():
+            waits.append((self._rest_until - self._clock.monotonic(), True))
+        look_at_ms = await self._deliveries.next_look_at_ms(self.lease.address)
+        if look_at_ms is not None:
+            in_s = (look_at_ms - self._clock.now_ms()) / 1_000
+            waits.append((min(max(in_s, 0.0), float(LOOK_S_MAX)), True))
+        ended_by_timer = True
+        timeout_s, is_work = min(waits, default=(None, True))
+        async with anyio.create_task_group() as group:
+            if timeout_s is not None:
+                group.start_soon(self._sleep_then_cancel, timeout_s, group.cancel_scope)
+            await self._woken.wait()
+            ended_by_timer = False
+            group.cancel_scope.cancel()
+        if self._woken.is_set():
+            self._woken = anyio.Event()
+        return is_work if ended_by_timer else True
+
+    async def _sleep_then_cancel(self, seconds: float, scope: anyio.CancelScope) -> None:
+        await self._clock.sleep(seconds)
+        scope.cancel()

@@ -1,0 +1,30 @@
+"""Which open deliveries are looked for now. Looking only reads; nothing here ever hands over."""
+
+from collections.abc import Sequence
+
+from channel.look_schedule import LOOK_S_MAX
+from channel.messages import OpenDelivery
+
+LOOKED_FOR_AT_ONCE = 100
+"""A thread's queue holds 100 rows; the oldest are looked for first."""
+
+
+def is_due(next_look_at_ms: int | None, now_ms: int) -> bool:
+    """Whether a look-up's time has come.
+
+    The time is a wall-clock one, since any process may be the one that looks. Where the clock was set
+    back, the time lies further ahead than any interval, and the look-up is due: it only reads.
+    """
+    if next_look_at_ms is None:
+        return False
+    return next_look_at_ms <= now_ms or next_look_at_ms > now_ms + LOOK_S_MAX * 1_000
+
+
+def to_look_for(open_deliveries: Sequence[OpenDelivery], now_ms: int, all_of_former_terms: bool) -> list[OpenDelivery]:
+    """The deliveries whose time has come; with `all_of_former_terms`, also all that a former waiter left."""
+    wanted = [
+        delivery
+        for delivery in open_deliveries
+        if is_due(delivery.next_look_at_ms, now_ms) or (all_of_former_terms and delivery.of_former_term)
+    ]
+    return wanted[:LOOKED_FOR_AT_ONCE]
