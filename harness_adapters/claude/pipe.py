@@ -1,9 +1,9 @@
 """The streamer's stdout: whole flushes, whether the reader took them, and whether there is a reader.
 
-Claude Code's Monitor gives its command one end of a unix stream socket, whose other end is shut
-down for writing from the start: so the descriptor is always "readable" and only POLLHUP and
-POLLERR tell of the reader's death. A pipe works too (a person's shell, another host). The flags
-of the descriptor stay as they are, since stderr or the parent shell may share it.
+Claude Code's Monitor gives its command one end of a unix stream socket in blocking mode; a pipe
+works too (a person's shell, another host). POLLHUP and POLLERR tell of the reader's death; being
+readable does not, since a host may shut down its sending side and read on. The flags of the
+descriptor stay as they are: whoever shares it would not expect EAGAIN.
 """
 
 import array
@@ -106,8 +106,8 @@ class OutputPipe:
                 epoll.register(self._fd, 0)
             except PermissionError:  # a regular file
                 await anyio.sleep_forever()
-            # An epoll is readable when it has something to tell: the event loop's own looks at the
-            # descriptor for reading, which here is always so.
+            # The event loop can't watch for a hang-up alone. This epoll does, and it is itself readable
+            # when it has something to tell.
             await anyio.wait_readable(epoll.fileno())
 
     async def _wait_writable(self) -> None:

@@ -1,5 +1,4 @@
-"""The pipe on real sockets, pipes and processes. That the peer of a Monitor's socket is shut for
-writing from the start is Claude Code's; the rest is ours and Linux's."""
+"""The pipe on real sockets, pipes and processes: the rules are ours and Linux's."""
 
 import os
 import signal
@@ -30,8 +29,8 @@ class Ends(NamedTuple):
 
 
 @contextmanager
-def monitor_socket() -> Iterator[Ends]:
-    """As Claude Code makes it: the host's end is shut for writing, so the command's always reads EOF."""
+def half_closed_socket() -> Iterator[Ends]:
+    """The reader will never send: the writer's end is at its EOF, and readable, from the start."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.shutdown(socket.SHUT_WR)
@@ -52,7 +51,7 @@ def plain_pipe() -> Iterator[Ends]:
         yield Ends(write_fd, read_fd, reader.close)
 
 
-every_kind = pytest.mark.parametrize("opened", [monitor_socket, plain_socket, plain_pipe])
+every_kind = pytest.mark.parametrize("opened", [half_closed_socket, plain_socket, plain_pipe])
 Opened = Callable[[], "contextmanager[Ends]"]
 
 
@@ -187,7 +186,7 @@ async def test_a_full_pipe_blocks_the_writer_and_not_the_program_until_the_reade
             await gone.wait()
 
 
-@pytest.mark.parametrize("opened", [monitor_socket, plain_pipe])
+@pytest.mark.parametrize("opened", [half_closed_socket, plain_pipe])
 async def test_more_than_the_pipe_holds_is_written_while_the_reader_reads(opened: Opened) -> None:
     with opened() as ends, anyio.fail_after(LIMIT_S):
         pipe = OutputPipe(ends.write_fd, SystemClock())
