@@ -1,0 +1,131 @@
+"""Which Claude Code session a process of ours belongs to, and where that session's transcript is.
+
+Claude Code keeps a note on each of its processes: `sessions/<pid>.json` in its configuration folder
+(`pid`, `sessionId`, `cwd`, `procStart`; seen in 14 versions up to 2.1.332, there within 0.5 s of its
+start). The server and the streamer look for the nearest process above them that has one, so a Claude
+Code inside another one's shell gets its own roles. The variables that name a session are inherited
+by such a nested one and go stale after /clear: they decide nothing where there is a note.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from waiters.processes import ProcessIdentity, ancestors, identity_of, name_of
+
+_LAUNCHER = re.compile(r"uvx?|pipx|python[\d.]*|env|sudo|nice|timeout|busybox|(ba|z|da|fi|k|c|tc)?sh", re.ASCII)
+"""Programs that start a server or a streamer for somebody else."""
+
+_SESSION_ID = re.compile(r"[\w-]+", re.ASCII)
+"""A UUID so far; in any case a plain part of a file's name."""
+
+
+@dataclass(frozen=True)
+class ClaudeSession:
+    """The process that a session runs in; what its note says is None where it has none.
+
+    `session_id` changes in one process with /clear: look again before using it.
+    """
+
+    process: ProcessIdentity
+    session_id: str | None
+    transcript: Path | None
+    """Where the session's transcript is, or will be once it has a first record."""
+
+
+def config_folder(environment: Mapping[str, str]) -> Path:
+    """Claude Code's configuration folder, as Claude Code itself chooses it."""
+    return Path(environment.get("CLAUDE_CONFIG_DIR") or Path(environment.get("HOME") or "~", ".claude").expanduser())
+
+
+def session_of_server(pid: int, config: Path) -> ClaudeSession | None:
+    """The session that the MCP server with `pid` belongs to.
+
+    Where no process above it has a note, the nearest that is no launcher; None where there is none.
+    """
+    return _noted_session(pid, config) or _session_without_note(_nearest_program(pid))
+
+
+def session_of_streamer(pid: int, config: Path, environment: Mapping[str, str]) -> ClaudeSession | None:
+    """The session that the streamer with `pid` belongs to: as for the server, but for one more witness.
+
+    Claude Code tells its shell children its pid (CLAUDE_PID); that is believed if it is above them.
+    """
+    told = environment.get("CLAUDE_PID", "")
+    told_pid = int(told) if told.isdecimal() and int(told) in ancestors(pid) else _nearest_program(pid)
+    return _noted_session(pid, config) or _session_without_note(told_pid)
+
+
+def session_in(process: ProcessIdentity, config: Path) -> ClaudeSession | None:
+    """The session that runs in a known process now, None where it has no note (or has ended)."""
+    note = _note_on(process, config)
+    return None if note is None else _session_of_note(process, note, config)
+
+
+def transcript_path(config: Path, session_id: str, cwd: str) -> Path:
+    """The session's transcript.
+
+    Claude Code names the folder after the working folder that the session began in, cuts a long
+    name, and keeps it when the session moves: so the session's id finds a file that is elsewhere.
+    """
+    name = f"{session_id}.jsonl"
+    expected = config / "projects" / re.sub(r"[^a-zA-Z0-9]", "-", cwd) / name
+    if expected.is_file():
+        return expected
+    return next((config / "projects").glob(f"*/{name}"), expected)
+
+
+def _noted_session(pid: int, config: Path) -> ClaudeSession | None:
+    for ancestor in ancestors(pid):
+        identity = identity_of(ancestor)
+        session = None if identity is None else session_in(identity, config)
+        if session is not None:
+            return session
+    return None
+
+
+def _session_without_note(pid: int | None) -> ClaudeSession | None:
+    identity = None if pid is None else identity_of(pid)
+    return None if identity is None else ClaudeSession(identity, None, None)
+
+
+def _session_of_note(process: ProcessIdentity, note: Mapping[str, Any], config: Path) -> ClaudeSession:
+    session_id, cwd = note.get("sessionId"), note.get("cwd")
+    if not isinstance(session_id, str) or not _SESSION_ID.fullmatch(session_id):
+        return ClaudeSession(process, None, None)
+    return ClaudeSession(process, session_id, transcript_path(config, session_id, cwd if isinstance(cwd, str) else ""))
+
+
+def _note_on(process: ProcessIdentity, config: Path) -> Mapping[str, Any] | None:
+    """The note, unless it is of an earlier process that had the same pid and left it when it was killed."""
+    try:
+        note = json.loads((config / "sessions" / f"{process.pid}.json").read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(note, dict) or note.get("pid", process.pid) != process.pid:
+        return None
+    return note if _started_with(process, note.get("procStart")) else None
+
+
+def _started_with(process: ProcessIdentity, start: object) -> bool:
+    """Whether a note's `procStart` is this process's: the ticks of /proc on Linux, `ps -o lstart` elsewhere.
+
+    Older notes have none; then a launcher is not believed to be Claude Code.
+    """
+    if start is None or sys.platform != "linux":
+        name = name_of(process.pid)
+        return name is not None and not _is_launcher(name)
+    return str(start) == str(process.start)
+
+
+def _nearest_program(pid: int) -> int | None:
+    """The nearest process above `pid` that is no launcher."""
+    return next((ancestor for ancestor in ancestors(pid) if not _is_launcher(name_of(ancestor) or "")), None)
+
+
+def _is_launcher(name: str) -> bool:
+    return _LAUNCHER.fullmatch(name) is not None
