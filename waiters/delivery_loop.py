@@ -38,6 +38,7 @@ class DeliveryLoop:
         self._settled = False
         self._said = ""
         self._trouble = ""
+        self._remark = ""
         self._back_off = BackOff()
         self._rest_until = clock.monotonic()
 
@@ -63,7 +64,8 @@ class DeliveryLoop:
         while not self._stopping:
             try:
                 async with self._receiver.open(self) as session:
-                    await self.say("")
+                    self._remark = session.remark
+                    await self._ask_whether_ready(session)
                     self.first_attempt.set()
                     await self._serve(session)
             except Unavailable as unavailable:
@@ -76,7 +78,7 @@ class DeliveryLoop:
 
     async def say(self, trouble: str) -> None:
         self._trouble = trouble
-        detail = status.compose(trouble, await self._deliveries.troubled(self.lease.address))
+        detail = status.compose(trouble or self._remark, await self._deliveries.troubled(self.lease.address))
         if detail != self._said:
             await self._leases.set_detail(self.lease, detail)
             self._said = detail
@@ -112,19 +114,23 @@ class DeliveryLoop:
             return False
         pending = await self._deliveries.next_pending(self.lease.address)
         if not pending:
-            await self._clear_trouble()
             return False
-        try:
-            await session.ready()
-        except NotNow as not_now:
-            await self._rest(not_now.detail)
-            return False
-        if self._stopping:
+        if not await self._ask_whether_ready(session) or self._stopping:
             return False
         prepared = session.prepare(pending)
         recorded = await self._deliveries.record_hand_over(self.lease, self._receiver.policy, prepared)
         if recorded:
             await session.hand_over(recorded)
+        return True
+
+    async def _ask_whether_ready(self, session: Session) -> bool:
+        try:
+            await session.ready()
+        except NotNow as not_now:
+            await self._rest(not_now.detail)
+            return False
+        if self._trouble or not self.first_attempt.is_set():
+            await self.say("")
         return True
 
     async def _look(self, session: Session, *, all_of_former_terms: bool = False) -> None:
@@ -143,10 +149,6 @@ class DeliveryLoop:
         self._rest_until = self._clock.monotonic() + self._back_off.after_failure_s()
         await self._deliveries.note_waiting(self.lease.address, trouble)
         await self.say(trouble)
-
-    async def _clear_trouble(self) -> None:
-        if self._trouble:
-            await self.say("")
 
     def _is_resting(self) -> bool:
         return self._clock.monotonic() < self._rest_until

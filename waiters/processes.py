@@ -18,6 +18,9 @@ from typing import NamedTuple
 _ANCESTORS_MAX = 256
 """Ends a walk whose parents changed under it; no real chain comes near."""
 
+_LAUNCHER = re.compile(r"uvx?|pipx|python[\d.]*|env|sudo|nice|timeout|busybox|(ba|z|da|fi|k|c|tc)?sh", re.ASCII)
+"""Programs that start a server or a streamer for somebody else."""
+
 _SYSCTL_TIMEOUT_S = 5
 _IDENTITY = re.compile(r"([0-9]+)\.([0-9]+)\.(\w+)\.([\w-]+)", re.ASCII)
 
@@ -135,6 +138,26 @@ def executable(pid: int) -> str | None:
     except psutil.Error:
         return None
     return f"/proc/{pid}/exe" if sys.platform == "linux" else path
+
+
+def executable_path(pid: int) -> str | None:
+    """The file of the program that `pid` runs, for use after it has ended; None as for `executable`."""
+    import psutil
+
+    try:
+        return psutil.Process(pid).exe() or None
+    except psutil.Error:
+        return None
+
+
+def nearest_program_above(pid: int) -> int | None:
+    """The nearest process above `pid` that is no launcher; None where there is none."""
+    return next((ancestor for ancestor in ancestors(pid) if not is_launcher(name_of(ancestor) or "")), None)
+
+
+def is_launcher(name: str) -> bool:
+    """Whether a program of this name starts others for somebody else."""
+    return _LAUNCHER.fullmatch(name) is not None
 
 
 @cache

@@ -63,6 +63,11 @@ class Waiter(Protocol):
 class Session(Protocol):
     """An open way to the harness. Used by one task at a time."""
 
+    @property
+    def remark(self) -> str:
+        """Something lasting that a person should know of though all works, in the words of `status.py`; or ""."""
+        ...
+
     async def ready(self) -> None:
         """Return when a hand-over may be recorded now. Raises NotNow, Unavailable, ReceiverEnded."""
         ...

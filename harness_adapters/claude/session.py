@@ -15,10 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from waiters.processes import ProcessIdentity, ancestors, identity_of, name_of
-
-_LAUNCHER = re.compile(r"uvx?|pipx|python[\d.]*|env|sudo|nice|timeout|busybox|(ba|z|da|fi|k|c|tc)?sh", re.ASCII)
-"""Programs that start a server or a streamer for somebody else."""
+from waiters.processes import (
+    ProcessIdentity,
+    ancestors,
+    identity_of,
+    is_launcher,
+    name_of,
+    nearest_program_above,
+)
 
 _SESSION_ID = re.compile(r"[\w-]+", re.ASCII)
 """A UUID so far; in any case a plain part of a file's name."""
@@ -47,7 +51,7 @@ def session_of_server(pid: int, config: Path) -> ClaudeSession | None:
 
     Where no process above it has a note, the nearest that is no launcher; None where there is none.
     """
-    return _noted_session(pid, config) or _session_without_note(_nearest_program(pid))
+    return _noted_session(pid, config) or _session_without_note(nearest_program_above(pid))
 
 
 def session_of_streamer(pid: int, config: Path, environment: Mapping[str, str]) -> ClaudeSession | None:
@@ -56,7 +60,7 @@ def session_of_streamer(pid: int, config: Path, environment: Mapping[str, str]) 
     Claude Code tells its shell children its pid (CLAUDE_PID); that is believed if it is above them.
     """
     told = environment.get("CLAUDE_PID", "")
-    told_pid = int(told) if told.isdecimal() and int(told) in ancestors(pid) else _nearest_program(pid)
+    told_pid = int(told) if told.isdecimal() and int(told) in ancestors(pid) else nearest_program_above(pid)
     return _noted_session(pid, config) or _session_without_note(told_pid)
 
 
@@ -118,14 +122,5 @@ def _started_with(process: ProcessIdentity, start: object) -> bool:
     """
     if start is None or sys.platform != "linux":
         name = name_of(process.pid)
-        return name is not None and not _is_launcher(name)
+        return name is not None and not is_launcher(name)
     return str(start) == str(process.start)
-
-
-def _nearest_program(pid: int) -> int | None:
-    """The nearest process above `pid` that is no launcher."""
-    return next((ancestor for ancestor in ancestors(pid) if not _is_launcher(name_of(ancestor) or "")), None)
-
-
-def _is_launcher(name: str) -> bool:
-    return _LAUNCHER.fullmatch(name) is not None
