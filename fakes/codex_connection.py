@@ -173,17 +173,18 @@ class Connection:
 def parse(line: str) -> Json | None:
     """The message in `line`, or None where the real server finds none.
 
-    As serde does, it takes no lone surrogate, no NaN, no batch, and no id that isn't a string or an integer.
+    As serde does, it takes no lone surrogate, no NaN and no batch. A request whose id is neither a string nor
+    an integer is taken for a notification: it gets no answer either.
     """
     try:
         message = json.loads(line, parse_constant=_no_constant)
         json.dumps(message, ensure_ascii=False).encode()
     except ValueError:  # JSON's and Unicode's errors are both
         return None
-    if not isinstance(message, dict) or isinstance(message.get("id", 0), bool):
+    if not isinstance(message, dict):
         return None
-    if not isinstance(message.get("id", 0), str | int):
-        return None
+    if not isinstance(message.get("id"), str | int) or isinstance(message["id"], bool):
+        message.pop("id", None)
     if "method" in message:
         return message if isinstance(message["method"], str) else None
     answers = "id" in message and ("result" in message or "error" in message)

@@ -15,13 +15,7 @@ if TYPE_CHECKING:
     from fakes.codex_connection import Connection
 
 ITEMS_PAGE_MAX = 100  # larger limits are cut; those of turns are honoured
-FULL_HISTORY_NOTICE: Json = {
-    "summary": (
-        "Full-history hydration is deprecated for paginated threads; omit `includeTurns` or set it to `false`,"
-        " then page with `thread/turns/list` and `thread/items/list`."
-    ),
-    "details": None,
-}
+OMIT_TURNS = "omit `includeTurns` or set it to `false`, then page with"
 
 Entry = tuple[int, Json]  # rollout ordinal, shape
 
@@ -57,7 +51,9 @@ async def turns_list(
 ) -> Json:
     thread = known_thread(to, threadId)
     if not thread.on_disk:
-        raise refuse("list_turns is not supported yet", METHOD_NOT_FOUND)
+        raise refuse(
+            f"thread {thread.id} is not materialized yet; thread/turns/list is unavailable before first user message"
+        )
     entries = [
         (turn.ordinal, shape)
         for turn, shape in zip(to.server.home.turns(thread.id), _turns(to, thread, itemsView or "summary"), strict=True)
@@ -69,13 +65,22 @@ async def thread_read(to: "Connection", /, threadId: str, includeTurns: bool | N
     thread = known_thread(to, threadId)
     shape = to.server.thread_shape(thread)
     if includeTurns:
-        if thread.history_mode == "paginated":
-            await to.notify("deprecationNotice", FULL_HISTORY_NOTICE)
-        shape["turns"] = _turns(to, thread, "full")
+        shape["turns"] = await full_turns(to, thread, OMIT_TURNS)
     loaded = to.server.loaded.get(thread.id)
     turns = to.server.home.turns(thread.id)
     read_state = shapes.read_state(turns[0].id, thread.id) if turns else None
     return {"thread": shape, "readState": loaded.read_state() if loaded and turns else read_state}
+
+
+async def full_turns(to: "Connection", thread: Thread, advice: str) -> list[Json]:
+    """All turns with all items; a client that asks this of a paginated thread is told not to."""
+    if thread.history_mode == "paginated":
+        summary = (
+            f"Full-history hydration is deprecated for paginated threads; {advice}"
+            " `thread/turns/list` and `thread/items/list`."
+        )
+        await to.notify("deprecationNotice", {"summary": summary, "details": None})
+    return _turns(to, thread, "full")
 
 
 def _turns(to: "Connection", thread: Thread, view: str) -> list[Json]:

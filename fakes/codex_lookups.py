@@ -74,7 +74,11 @@ def load(to: "Connection", thread: Thread) -> LoadedThread:
     try:
         return to.server.load(thread.id)
     except AlreadyOwned:
-        raise refuse(f"thread {thread.id} already has an active writer") from None
+        raise has_writer(thread) from None
+
+
+def has_writer(thread: Thread) -> JsonRpcError:
+    return refuse(f"thread {thread.id} already has an active writer")
 
 
 def archived(thread: Thread) -> JsonRpcError:

@@ -5,13 +5,17 @@
 from typing import TYPE_CHECKING, Any
 
 from fakes import codex_shapes as shapes
-from fakes.codex_lookups import archived, load, loaded_thread, stored_thread, thread_id, with_elements
+from fakes.codex_history_methods import full_turns
+from fakes.codex_lookups import archived, has_writer, load, loaded_thread, stored_thread, thread_id, with_elements
 from fakes.codex_params import is_header_value, refuse
 from fakes.codex_shapes import Json
 from fakes.codex_store import Input, Thread
+from fakes.codex_thread import AlreadyOwned, ThreadOwner
 
 if TYPE_CHECKING:
     from fakes.codex_connection import Connection
+
+EXCLUDE_TURNS = "use `excludeTurns: true`, then page with"
 
 
 async def initialize(to: "Connection", /, clientInfo: Json, capabilities: Json | None = None, **_: Any) -> Json:
@@ -41,7 +45,7 @@ async def thread_start(to: "Connection", /, cwd: str | None = None, historyMode:
     return shapes.started_thread(shape, thread.cwd, to.server.version)
 
 
-async def thread_resume(to: "Connection", /, threadId: str, **_: Any) -> Json:
+async def thread_resume(to: "Connection", /, threadId: str, excludeTurns: bool | None = None, **_: Any) -> Json:
     thread = stored_thread(to, threadId, what="session")
     if thread.archived:
         raise archived(thread)
@@ -49,6 +53,8 @@ async def thread_resume(to: "Connection", /, threadId: str, **_: Any) -> Json:
     if to not in loaded.subscribers:
         loaded.subscribers.append(to)
     shape = to.server.thread_shape(thread)
+    if not excludeTurns:
+        shape["turns"] = await full_turns(to, thread, EXCLUDE_TURNS)
     return shapes.resumed_thread(shape, thread.cwd, to.server.version)
 
 
@@ -112,5 +118,7 @@ async def turn_interrupt(to: "Connection", /, threadId: str, turnId: str, **_: A
 
 def _refuse_if_owned_elsewhere(to: "Connection", thread: Thread) -> None:
     if thread.id not in to.server.loaded:
-        load(to, thread)
-        to.server.unload(thread.id)
+        try:
+            ThreadOwner(to.server.home, thread.id).close()
+        except AlreadyOwned:
+            raise has_writer(thread) from None
