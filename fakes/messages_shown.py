@@ -107,10 +107,7 @@ class ModelRequest:
 def texts(messages: Iterable[Mapping[str, Any]]) -> list[str]:
     """The texts of the user and the system (not those of the model, not tool results), in order."""
     return [
-        text
-        for message in messages
-        if message["role"] in ("user", "system")
-        for text in _texts_of(message["content"])
+        text for message in messages if message["role"] in ("user", "system") for text in _texts_of(message["content"])
     ]
 
 

@@ -32,7 +32,7 @@ from fakes.messages_script import Reply, Rule, call, result_of, shown
 from fakes.messages_shown import ModelRequest
 from fakes.recorder import Recorder
 from tests.real.binaries import claude_binary
-from tests.real.terminal import Terminal, terminal
+from tests.real.terminal import ENTER, Terminal, terminal
 
 API_KEY = "sk-ant-api03-" + "0" * 40
 KEY_ENDING = API_KEY[-20:]  # how ~/.claude.json names a key that its user approved
@@ -83,7 +83,8 @@ class ClaudeWorld:
     ) -> AsyncIterator["ClaudeWorld"]:
         """A world whose model is at `base_url`; leaving it ends its processes and removes its files.
 
-        `allow` are permission rules; `mcp_servers` as in an MCP configuration file (command, args, env);
+        `allow` are permission rules; `mcp_servers` as in an MCP configuration file (command, args, env), without
+        them those count that `run_claude("mcp", "add", ...)` added;
         `settings` are added to settings.json and `variables` to the environment. Skips the test where the
         binary is not installed.
         """
@@ -110,8 +111,8 @@ class ClaudeWorld:
 
     @property
     def config(self) -> Path:
-        """Claude Code's own folder."""
-        return self.home / ".claude"
+        """Claude Code's own folder: registry, transcripts, settings."""
+        return Path(self.variables.get("CLAUDE_CONFIG_DIR", self.home / ".claude"))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -134,19 +135,24 @@ class ClaudeWorld:
         }
 
     def command(self, *arguments: str) -> list[str]:
-        """The command line of Claude Code with this world's MCP servers."""
-        servers = ("--mcp-config", str(self.root / "mcp.json"), "--strict-mcp-config")
+        """The command line of Claude Code, with the MCP servers that the world was opened with."""
+        servers = ("--mcp-config", str(self._mcp_config)) if self._mcp_config.exists() else ()
         return [str(self.binary), *servers, *arguments]
+
+    @property
+    def _mcp_config(self) -> Path:
+        return self.root / "mcp.json"
 
     @asynccontextmanager
     async def stream_session(self, *arguments: str) -> AsyncIterator["StreamSession"]:
-        """A session in print mode that takes prompts until it is closed."""
+        """A session in print mode that takes prompts until it is closed; entered when it is ready for one."""
         process = await anyio.open_process(
             self.command(*STREAM_JSON, *arguments), cwd=self.work, env=self.environment, stderr=None
         )
         async with process, anyio.create_task_group() as tasks:
             session = StreamSession(self, process.pid, process)
             tasks.start_soon(session.read_output)
+            await session.wait_until_idle()
             yield session
             await session.end()
             tasks.cancel_scope.cancel()
@@ -202,10 +208,12 @@ class ClaudeWorld:
     ) -> None:
         for folder in (self.config, self.work, self.root / "tmp"):
             folder.mkdir(parents=True)
-        _write_json(self.root / "mcp.json", {"mcpServers": servers})
+        if servers:
+            _write_json(self._mcp_config, {"mcpServers": servers})
         _write_json(self.config / "settings.json", {"permissions": {"allow": list(allow)}, **settings})
+        moved = "CLAUDE_CONFIG_DIR" in self.variables
         _write_json(
-            self.home / ".claude.json",
+            (self.config if moved else self.home) / ".claude.json",
             {
                 "hasCompletedOnboarding": True,
                 "theme": "dark",
@@ -237,13 +245,22 @@ class Session:
 
     @property
     def transcript_path(self) -> Path:
-        """The transcript of the session that runs in the process now; another one after /clear."""
-        (folder,) = (self.world.config / "projects").iterdir()
-        return folder / f"{self.registry()['sessionId']}.jsonl"
+        """The transcript of the session that runs in the process now; another one after /clear.
+
+        Raises: FileNotFoundError before the first prompt and after the end of the process.
+        """
+        session_id = self.registry().get("sessionId")
+        # The folder's name is made from the session's folder, by rules that are Claude Code's own.
+        for path in self.world.config.glob(f"projects/*/{session_id}.jsonl"):
+            return path
+        raise FileNotFoundError(f"process {self.pid} has no transcript (session {session_id})")
 
     def transcript(self) -> list[dict[str, Any]]:
-        """The records of the transcript; a last line that is being written is left out."""
-        *lines, _ = self.transcript_path.read_text("utf-8").split("\n")
+        """The records of the transcript so far, [] without one; a line that is being written is left out."""
+        try:
+            *lines, _ = self.transcript_path.read_text("utf-8").split("\n")
+        except FileNotFoundError:
+            return []
         return [json.loads(line) for line in lines]
 
     async def wait_until_idle(self) -> None:
@@ -308,6 +325,22 @@ class TerminalSession(Session):
     async def say(self, text: str) -> None:
         """Type one prompt, a short line."""
         await self.terminal.submit(text)
+
+    async def quit(self) -> int:
+        """Leave as a user does, and stop what runs in the background; the exit code."""
+        self.terminal.press("/exit")
+        await self.terminal.wait_for_output("/exit")
+        self.terminal.press(ENTER)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._confirm_that_tasks_stop)
+            code = await self.terminal.process.wait()
+            tasks.cancel_scope.cancel()
+        return code
+
+    async def _confirm_that_tasks_stop(self) -> None:
+        """Answer the dialog that comes where a Monitor runs: its first choice stops it."""
+        await self.terminal.wait_for_output("1. Exit and stop tasks")
+        self.terminal.press(ENTER)
 
     async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Ask it to end and wait; the exit code."""

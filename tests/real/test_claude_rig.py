@@ -12,7 +12,7 @@ from tests.real.claude_rig import ClaudeWorld, Session, arm_monitor, look_until,
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
-SERVER = {"command": sys.executable, "args": [str(Path(__file__).parent / "echo_mcp_server.py")]}
+SERVER = [sys.executable, str(Path(__file__).parent / "echo_mcp_server.py")]
 LINES = "lines.txt"  # in the session's folder; what is appended to it, Monitor's command prints
 FOLLOW = f"tail -n +1 -F {LINES}"
 ARM = [Rule(shown("arm it"), arm_monitor(FOLLOW)), Rule(result_of("Monitor"), say("armed"))]
@@ -57,12 +57,42 @@ async def test_a_monitor_line_wakes_an_idle_terminal_session():
 
 async def test_a_tool_of_an_mcp_server_is_called_in_a_single_shot():
     rules = [Rule(shown("echo it"), call("mcp__echo__echo", {"text": "é"})), Rule(shown("echoed"), say("done"))]
-    servers = {"echo": SERVER}
+    servers = {"echo": {"command": SERVER[0], "args": SERVER[1:]}}
     async with offline_claude(*rules, allow=["mcp__echo"], mcp_servers=servers) as (api, world):
         completed = await world.run_once("echo it")
         (result,) = (await api.wait_for(result_of("mcp__echo__echo"))).newest_results
     assert json.loads(result.text) == {"echoed": "é"}
     assert (completed.returncode, completed.stdout.decode().strip()) == (0, "done")
+
+
+async def test_a_server_added_by_command_is_called_in_a_session():
+    rules = [Rule(shown("echo it"), call("mcp__echo__echo", {"text": "x"}))]
+    async with offline_claude(*rules, allow=["mcp__echo"]) as (api, world):
+        added = await world.run_claude("mcp", "add", "-s", "user", "echo", "--", *SERVER)
+        assert added.returncode == 0
+        async with world.stream_session() as session:
+            await session.say("echo it")
+            (result,) = (await api.wait_for(result_of("mcp__echo__echo"))).newest_results
+    assert json.loads(result.text) == {"echoed": "x"}
+
+
+async def test_quitting_the_terminal_stops_its_monitor_and_its_registry_file():
+    async with offline_claude(*ARM, allow=["Bash(tail *)"]) as (api, world), world.terminal_session() as session:
+        await session.say("arm it")
+        await api.wait_for(result_of("Monitor"))
+        await session.wait_until_idle()
+        assert await session.quit() == 0
+        assert session.registry() == {}
+        assert world.processes() == []
+
+
+async def test_the_environment_can_move_claude_codes_own_folder(tmp_path: Path):
+    moved = {"CLAUDE_CONFIG_DIR": str(tmp_path / "config")}
+    async with offline_claude(variables=moved) as (_, world), world.stream_session() as session:
+        await session.say("hello")
+        record = await session.wait_for_record(lambda each: each["type"] == "assistant")
+        assert record["message"]["content"] == [{"type": "text", "text": "ok"}]
+        assert session.transcript_path.is_relative_to(tmp_path)
 
 
 async def test_a_monitor_orphaned_by_a_kill_is_found_and_ended_with_the_world():
