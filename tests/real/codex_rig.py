@@ -19,7 +19,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 import anyio
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
-from websockets.asyncio.client import unix_connect
+from websockets.asyncio.client import ClientConnection, unix_connect
+from websockets.exceptions import ConnectionClosed
 
 from tests.real.codex_client import AppServer, connected
 from tests.real.codex_home import POLL_S, CodexHome
@@ -55,7 +56,7 @@ async def daemon_client(home: CodexHome) -> AsyncGenerator[AppServer]:
     async with unix_connect(
         str(home.control_socket.resolve()), uri="ws://localhost/", max_size=None, ping_interval=None, compression=None
     ) as socket:
-        async with connected(socket.send, socket) as server:
+        async with connected(socket.send, _frames(socket)) as server:
             yield server
 
 
@@ -91,6 +92,12 @@ async def wait_for_daemon(home: CodexHome) -> None:
             async with await anyio.connect_unix(home.control_socket.resolve()):
                 return
         await anyio.sleep(POLL_S)
+
+
+async def _frames(socket: ClientConnection) -> AsyncIterator[str | bytes]:
+    with suppress(ConnectionClosed):  # the daemon was killed; a normal close ends the loop by itself
+        async for frame in socket:
+            yield frame
 
 
 async def _lines(process: Process) -> AsyncIterator[bytes]:
