@@ -1,4 +1,4 @@
-"""A tiny MCP server on the SDK: one tool, `echo(text)`, that answers `{"echoed": text}`."""
+"""A tiny MCP server on the SDK: `echo(text)` answers `{"echoed": text}`, `invite(command)` `{"command": command}`."""
 
 from mcp.server import MCPServer
 from mcp_types import ToolAnnotations
@@ -15,6 +15,16 @@ class Echo(BaseModel):
 async def echo(text: str) -> Echo:
     """Answer the text."""
     return Echo(echoed=text)
+
+
+class Invitation(BaseModel):
+    command: str
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+async def invite(command: str) -> Invitation:
+    """Answer the command, as a tool does whose result says what to run."""
+    return Invitation(command=command)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,12 @@ import pytest
 
 from fakes.messages_api import MessagesApi
 from fakes.messages_script import Predicate, Rule, call, result_of, say, shown
-from tests.real.claude_rig import ClaudeWorld, Session, arm_monitor, look_until, offline_claude
+from tests.real.claude_rig import ClaudeWorld, Session, arm_monitor, joining, look_until, offline_claude
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120)]
 
 SERVER = [sys.executable, str(Path(__file__).parent / "echo_mcp_server.py")]
+MCP_SERVERS = {"echo": {"command": SERVER[0], "args": SERVER[1:]}}
 LINES = "lines.txt"  # in the session's folder; what is appended to it, Monitor's command prints
 FOLLOW = f"tail -n +1 -F {LINES}"
 ARM = [Rule(shown("arm it"), arm_monitor(FOLLOW)), Rule(result_of("Monitor"), say("armed"))]
@@ -55,10 +56,18 @@ async def test_a_monitor_line_wakes_an_idle_terminal_session():
         await two_events_wake_it(api, session)
 
 
+async def test_the_command_that_a_tool_answers_is_run_in_monitor_and_its_lines_arrive():
+    rules = joining("join it", "mcp__echo__invite", {"command": FOLLOW})
+    options = {"allow": ["mcp__echo", f"Bash({FOLLOW})"], "mcp_servers": MCP_SERVERS}
+    async with offline_claude(*rules, **options) as (api, world), world.stream_session() as session:
+        print_lines(world, "from the start\n")
+        await session.say("join it")
+        await api.wait_for(event_is("from the start"))
+
+
 async def test_a_tool_of_an_mcp_server_is_called_in_a_single_shot():
     rules = [Rule(shown("echo it"), call("mcp__echo__echo", {"text": "é"})), Rule(shown("echoed"), say("done"))]
-    servers = {"echo": {"command": SERVER[0], "args": SERVER[1:]}}
-    async with offline_claude(*rules, allow=["mcp__echo"], mcp_servers=servers) as (api, world):
+    async with offline_claude(*rules, allow=["mcp__echo"], mcp_servers=MCP_SERVERS) as (api, world):
         completed = await world.run_once("echo it")
         (result,) = (await api.wait_for(result_of("mcp__echo__echo"))).newest_results
     assert json.loads(result.text) == {"echoed": "é"}
