@@ -53,7 +53,7 @@ class Header:
     part: int = 1
     parts: int = 1
     age: str = ""
-    """How long the message waited (`15h`), empty when not worth a word: see `age_in_words`."""
+    """How long the message waited (`15h`), empty when not worth a word."""
     reply_to: int | None = None
     repeat: bool = False
     """It may have been shown before."""
@@ -113,15 +113,6 @@ class WholeDelivery:
         return "\n".join(self.lines)
 
 
-def age_in_words(age_ms: int) -> str:
-    """`40m`, `15h`, `3d`: the largest whole unit; empty below a minute, which says nothing."""
-    minutes = age_ms // 60_000
-    for minutes_in_unit, unit in ((24 * 60, "d"), (60, "h"), (1, "m")):
-        if minutes >= minutes_in_unit:
-            return f"{minutes // minutes_in_unit}{unit}"
-    return ""
-
-
 def encode(header: Header, text: str, full_text_command: str) -> FramedDelivery:
     """`text` under `header` (its part is chosen here) in parts that each fit one flush.
 
@@ -129,23 +120,22 @@ def encode(header: Header, text: str, full_text_command: str) -> FramedDelivery:
     a line with `full_text_command`: what the reader runs to see the whole.
 
     Raises:
-        ValueError: the header does not read back as itself, or a line would be too long.
+        ValueError: the header does not read back as itself, or is too long: the names are at fault.
     """
     head = header.of_whole()
     if parse_header(head.line()) != head:
         raise ValueError(f"not a header that a reader could take apart: {head.line()!r}")
-    rest_line = f"{REST_MARK}the text goes on; all {len(text)} characters: {full_text_command}"
-    if utf16_units(head.line()) + _PART_FIELD_UNITS > LINE_UNITS_MAX or utf16_units(rest_line) > LINE_UNITS_MAX:
-        raise ValueError(f"header or command is longer than a line of Monitor holds: {head.line()!r}")
-
+    if utf16_units(head.line()) + _PART_FIELD_UNITS > LINE_UNITS_MAX:
+        raise ValueError(f"a header that is longer than a line of Monitor holds: {head.line()!r}")
     room = FLUSH_UNITS_MAX - _units_of_line(head.line())
     bodies = _first_flushes(text, room, 2)
     if len(bodies) == 1:
         return FramedDelivery((Part((head.line(), *bodies[0])),), shortened=False)
     bodies = _first_flushes(text, room - _PART_FIELD_UNITS, FLUSHES_MAX + 1)
     if len(bodies) > FLUSHES_MAX:
-        (body,) = _first_flushes(text, room - _units_of_line(rest_line), 1)
-        return FramedDelivery((Part((head.line(), *body, rest_line)),), shortened=True)
+        rest = list(marked_lines(f"the text goes on; all {len(text)} characters: {full_text_command}", REST_MARK))
+        (body,) = _first_flushes(text, room - sum(map(_units_of_line, rest)), 1)
+        return FramedDelivery((Part((head.line(), *body, *rest)),), shortened=True)
     return FramedDelivery(
         tuple(
             Part((replace(head, part=number, parts=len(bodies)).line(), *body))
@@ -214,6 +204,11 @@ def parse_header(line: str) -> Header | None:
     )
 
 
+def is_body_line(line: str) -> bool:
+    """Whether `line` belongs to the header above it."""
+    return line[:1] in (LINE_MARK, CONTINUATION_MARK, REST_MARK)
+
+
 def pack(parts: Iterable[Part]) -> list[list[Part]]:
     """The parts in their order, as many in each flush as fit."""
     flushes: list[list[Part]] = []
@@ -254,7 +249,7 @@ def _blocks(lines: Iterable[str]) -> Iterator[tuple[Header, list[str]]]:
     header: Header | None = None
     block: list[str] = []
     for line in lines:
-        if header is not None and line[:1] in (LINE_MARK, CONTINUATION_MARK, REST_MARK):
+        if header is not None and is_body_line(line):
             block.append(line)
             continue
         if header is not None:

@@ -42,10 +42,10 @@ _UNSAFE = re.compile(
 _ESCAPED = re.compile(r"⟦U\+([0-9A-F]{4,6})⟧")
 
 
-def marked_lines(text: str) -> Iterator[str]:
+def marked_lines(text: str, line_mark: str = LINE_MARK) -> Iterator[str]:
     """`text` as marked lines of at most `LINE_UNITS_MAX`; an empty text is one empty line."""
     for line in text.split("\n"):
-        mark = LINE_MARK
+        mark = line_mark
         for segment in _segments(line):
             yield mark + _escape(segment)
             mark = CONTINUATION_MARK
