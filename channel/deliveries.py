@@ -84,6 +84,25 @@ class Deliveries:
         async with self._database.transaction() as transaction:
             return [await self._record_one(transaction, outcome) for outcome in outcomes]
 
+    async def record_silent_look(self, delivery_ids: Sequence[int]) -> None:
+        """A look said nothing of these deliveries: they are looked for again, later."""
+        if not delivery_ids:
+            return
+        async with self._database.transaction() as transaction:
+            for delivery_id in delivery_ids:
+                row = await transaction.one(sql("delivery_state"), {"delivery_id": delivery_id})
+                assert row is not None
+                looks = row["looks"] + 1
+                next_look_s = look_after_s(State(row["state"]), looks)
+                await transaction.run(
+                    sql("record_silent_look"),
+                    {
+                        "delivery_id": delivery_id,
+                        "looks": looks,
+                        "next_look_at_ms": None if next_look_s is None else self._clock.now_ms() + next_look_s * 1_000,
+                    },
+                )
+
     async def settle_former_terms(self, lease: Lease) -> list[Recorded]:
         """The waiter before this one died in the middle of a hand-over: record that."""
         rows = await self._database.read(
@@ -93,8 +112,14 @@ class Deliveries:
         return await self.record([Outcome(row["delivery_id"], Event.WAITER_DIED, why) for row in rows])
 
     async def open_at(self, lease: Lease, policy: Policy) -> list[OpenDelivery]:
-        """What was handed over at an address and is not settled, oldest message first."""
+        """What was handed over at an address and is not settled, oldest message first.
+
+        Also what other addresses were given for a role that this one holds now (a Claude session resumed in a
+        new process, a role taken over), unless a waiter serves them still.
+        """
         rows = await self._database.read(sql("open_at_address"), {"address": lease.address, "policy": policy.value})
+        others = {row["address"] for row in rows} - {lease.address}
+        served = {address for address in others if await self._leases.is_held(address)}
         return [
             OpenDelivery(
                 delivery_id=row["delivery_id"],
@@ -108,6 +133,7 @@ class Deliveries:
                 next_look_at_ms=row["next_look_at_ms"],
             )
             for row in rows
+            if row["address"] not in served
         ]
 
     async def next_look_at_ms(self, address: str) -> int | None:
@@ -127,10 +153,23 @@ class Deliveries:
             found.setdefault(State(row["state"]), []).append(row["message_id"])
         return found
 
-    async def unserved_addresses(self) -> list[str]:
-        """Codex threads with work and without a waiter, for any server of the account to take."""
-        rows = await self._database.read(sql("addresses_with_work"))
-        return [row["address"] for row in rows if not await self._leases.is_held(row["address"])]
+    async def unserved_addresses(self) -> tuple[list[str], float | None]:
+        """Codex threads without a waiter that have work now, and seconds until the next of the others has.
+
+        Any server of the account may take them. None: nothing more is open.
+        """
+        due, next_s = [], None
+        now_ms = self._clock.now_ms()
+        for row in await self._database.read(sql("addresses_with_work")):
+            if await self._leases.is_held(row["address"]):
+                continue
+            look_at_ms = row["next_look_at_ms"]
+            if row["has_pending"] or look_at_ms is None or look_at_ms <= now_ms:
+                due.append(row["address"])
+            else:
+                look_s = (look_at_ms - now_ms) / 1_000
+                next_s = look_s if next_s is None else min(next_s, look_s)
+        return due, next_s
 
     async def message(self, message_id: int) -> Message:
         """One message whole. Raises UnknownMessage."""

@@ -161,6 +161,11 @@ class Membership:
         rows = await self._database.read(sql("room_roles"), {"room_id": room_id})
         return [self._presence.view(row) for row in rows]
 
+    async def channel_id(self) -> str | None:
+        """The channel's id, part of every key; None before the first join."""
+        row = await self._database.read_one(sql("channel_id"))
+        return row["id"] if row else None
+
     async def connection(self, address: str) -> Row | None:
         """What is stored of a session."""
         return await self._database.read_one(sql("connection_by_address"), {"address": address})

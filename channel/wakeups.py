@@ -32,6 +32,10 @@ class Bell:
             while os.read(self._descriptor, 4096):
                 pass
 
+    def remove(self) -> None:
+        """Take it away: nobody listens any more."""
+        self.path.unlink(missing_ok=True)
+
 
 @asynccontextmanager
 async def open_bell(folder: Path, ids: IdSource) -> AsyncIterator[Bell]:
@@ -48,8 +52,7 @@ async def open_bell(folder: Path, ids: IdSource) -> AsyncIterator[Bell]:
         finally:
             os.close(descriptor)
     finally:
-        with suppress(FileNotFoundError):
-            path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def bells_folder(database: Path) -> Path:

@@ -136,8 +136,12 @@ class DeliveryLoop:
     async def _look(self, session: Session, *, all_of_former_terms: bool = False) -> None:
         open_deliveries = await self._deliveries.open_at(self.lease, self._receiver.policy)
         wanted = reconciliation.to_look_for(open_deliveries, self._clock.now_ms(), all_of_former_terms)
-        if wanted:
-            await self._record(await session.look_for(wanted))
+        if not wanted:
+            return
+        outcomes = await session.look_for(wanted)
+        await self._record(outcomes)
+        told = {outcome.delivery_id for outcome in outcomes}
+        await self._deliveries.record_silent_look([each.delivery_id for each in wanted if each.delivery_id not in told])
 
     async def _record(self, outcomes: list[Outcome]) -> None:
         recorded = await self._deliveries.record(outcomes)

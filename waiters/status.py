@@ -1,6 +1,7 @@
 """The words of `waiter_detail`: what a waiter says of itself, and what to do is in the README."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
 
 from channel.delivery_states import State
 
@@ -47,3 +48,8 @@ def compose(trouble: str, troubled: Mapping[State, Sequence[int]]) -> str:
             more = f" and {len(ids) - IDS_SHOWN} more" if len(ids) > IDS_SHOWN else ""
             parts.append(f"{word}: {', '.join(map(str, ids[:IDS_SHOWN]))}{more}")
     return "; ".join(parts)
+
+
+def at(wall_clock_ms: int) -> str:
+    """A time for people and models: UTC, to the second."""
+    return datetime.fromtimestamp(wall_clock_ms / 1_000, timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")

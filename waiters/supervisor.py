@@ -145,6 +145,8 @@ class Supervisor:
             while self._loops:
                 self._no_loops = anyio.Event()
                 await self._no_loops.wait()
+        if self._bell is not None:
+            self._bell.remove()
 
     async def _serve(self, address: str, receiver: Receiver) -> None:
         served = self._served[address]

@@ -134,20 +134,25 @@ WHERE delivery_id = :delivery_id AND state = 'pending';
 -- is_held: whether a registration is in force
 SELECT 1 FROM roles WHERE role_id = :role_id AND ended_at_ms IS NULL;
 
--- open_at_address: what was handed over at an address and is not settled; also what a Claude session that was
--- resumed in a new process inherited
+-- open_at_address: what was handed over at an address and is not settled; then what the roles of this address
+-- were given elsewhere: by a dead process of the same session, and by the session that held the name before
 SELECT d.delivery_id, d.message_id, d.state, d.text_sha256, d.place, d.handed_over_at_ms, d.term, d.address,
   d.next_look_at_ms, r.ended_by
 FROM deliveries d JOIN roles r ON r.role_id = d.role_id
 WHERE d.state IN ('handed_over', 'accepted', 'uncertain') AND d.policy = :policy AND d.address = :address
 UNION
 SELECT d.delivery_id, d.message_id, d.state, d.text_sha256, d.place, d.handed_over_at_ms, d.term, d.address,
-  d.next_look_at_ms, r.ended_by
-FROM connections c JOIN roles r ON r.connection_id = c.connection_id JOIN connections old
-    ON old.session_id = c.session_id AND old.address <> c.address
-  JOIN deliveries d ON d.address = old.address AND d.role_id = r.role_id
-WHERE c.address = :address AND d.state IN ('handed_over', 'accepted', 'uncertain') AND d.policy = :policy
+  d.next_look_at_ms, before.ended_by
+FROM connections c JOIN roles held ON held.connection_id = c.connection_id AND held.ended_at_ms IS NULL
+  JOIN roles before ON before.room_id = held.room_id AND before.name = held.name
+    AND (before.role_id = held.role_id OR before.ended_by = 'taken_over')
+  JOIN deliveries d ON d.role_id = before.role_id
+WHERE c.address = :address AND d.address <> :address AND d.policy = :policy
+  AND d.state IN ('handed_over', 'accepted', 'uncertain')
 ORDER BY 2;
+
+-- record_silent_look: a look that said nothing
+UPDATE deliveries SET looks = :looks, next_look_at_ms = :next_look_at_ms WHERE delivery_id = :delivery_id;
 
 -- handed_over_by_former_terms: what the last holder of a lease left in the middle
 SELECT delivery_id FROM deliveries
@@ -162,11 +167,13 @@ SELECT state, message_id FROM deliveries
 WHERE address = :address AND state IN ('uncertain', 'conflict') ORDER BY message_id;
 
 -- addresses_with_work: Codex threads with something to hand over or to look for
-SELECT c.address FROM connections c WHERE c.harness = 'codex' AND (
+SELECT c.address,
   EXISTS (SELECT 1 FROM roles r JOIN deliveries d ON d.role_id = r.role_id AND d.state = 'pending'
-    WHERE r.connection_id = c.connection_id)
-  OR EXISTS (SELECT 1 FROM deliveries d WHERE d.address = c.address
-    AND d.state IN ('handed_over', 'accepted', 'uncertain')));
+    WHERE r.connection_id = c.connection_id) AS has_pending,
+  min(d.next_look_at_ms) AS next_look_at_ms, count(d.delivery_id) AS open
+FROM connections c LEFT JOIN deliveries d ON d.address = c.address
+  AND d.state IN ('handed_over', 'accepted', 'uncertain')
+WHERE c.harness = 'codex' GROUP BY c.connection_id HAVING has_pending OR open > 0;
 
 -- waiter: the holder of an address's lease, and what it says
 SELECT * FROM waiters WHERE address = :address;

@@ -47,19 +47,20 @@ async def open_daemon(socket_path: Path) -> AsyncIterator["DaemonTransport"]:
         if path.stat().st_uid != os.geteuid():
             raise TransportUnavailable(f"the Codex daemon's socket {path} belongs to another user")
         # An answer echoes the text, so the usual limit of 1 MiB is too low; a busy daemon needs no pings.
-        connection = await unix_connect(
-            path=str(path),
-            uri="ws://localhost/",
-            proxy=None,
-            compression=None,
-            max_size=LINE_BYTES_MAX,
-            ping_interval=None,
-            open_timeout=OPEN_S_MAX,
-            close_timeout=CLOSE_S_MAX,
-        )
-    except (OSError, TimeoutError, WebSocketException) as error:
+        with anyio.fail_after(OPEN_S_MAX):
+            connection = await unix_connect(
+                path=str(path),
+                uri="ws://localhost/",
+                proxy=None,
+                compression=None,
+                max_size=LINE_BYTES_MAX,
+                ping_interval=None,
+                open_timeout=None,  # its own error has another class on Python 3.10
+                close_timeout=CLOSE_S_MAX,
+            )
+    except (OSError, WebSocketException) as error:
         raise TransportUnavailable(
-            f"the Codex daemon at {socket_path} can't be reached: {error or type(error).__name__}"
+            f"the Codex daemon at {socket_path} can't be reached: {str(error) or type(error).__name__}"
         ) from error
     transport = DaemonTransport(connection)
     try:

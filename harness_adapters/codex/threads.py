@@ -130,7 +130,7 @@ def _home_of(pid: int) -> Path:
 def _is_exec(turn: Mapping[str, Any], command_line: Sequence[str]) -> bool:
     """From the call itself, else from the owner's command line; a version may lack the first."""
     if "turn_trigger" in turn:
-        return turn["turn_trigger"] == "exec"
+        return bool(turn["turn_trigger"] == "exec")
     first_word = next((word for word in command_line[1:] if not word.startswith("-")), "")
     return first_word in _EXEC_COMMANDS
 

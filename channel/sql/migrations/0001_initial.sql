@@ -39,6 +39,7 @@ CREATE TABLE roles (
   joined_at_ms INTEGER NOT NULL,
   ended_at_ms INTEGER,
   ended_by TEXT CHECK (ended_by IN ('left', 'taken_over')),
+  heir_role_id INTEGER REFERENCES roles, -- taken over: the newest registration that its messages follow to
   CHECK ((ended_at_ms IS NULL) = (ended_by IS NULL))
 ) STRICT;
 CREATE UNIQUE INDEX roles_held ON roles (room_id, name) WHERE ended_at_ms IS NULL;
@@ -104,7 +105,8 @@ CREATE TABLE deliveries (
     (policy IS NOT NULL AND address IS NOT NULL AND text_sha256 IS NOT NULL AND term IS NOT NULL))
 ) STRICT;
 CREATE INDEX deliveries_pending ON deliveries (role_id, message_id) WHERE state = 'pending';
-CREATE INDEX deliveries_open ON deliveries (address, message_id)
+CREATE INDEX deliveries_given ON deliveries (address, state, message_id) WHERE address IS NOT NULL;
+CREATE INDEX deliveries_open_of_role ON deliveries (role_id, message_id)
   WHERE state IN ('handed_over', 'accepted', 'uncertain');
 
 CREATE TABLE delivery_events (

@@ -1,0 +1,18 @@
+"""The addresses of sessions that a streamer serves, and what the streamer has to be told of them."""
+
+from waiters.processes import ProcessIdentity
+
+
+def claude_address(process: ProcessIdentity) -> str:
+    """The session in a Claude Code process: the streamer finds the same by itself."""
+    return f"claude:{process.to_text()}"
+
+
+def keyed_address(key: str) -> str:
+    """A session that its streamer is told with `--session KEY`: the key is its server's process."""
+    return f"session:{key}"
+
+
+def key_of(address: str) -> str | None:
+    """The key to tell the streamer; None where it finds its session by itself."""
+    return address.removeprefix("session:") if address.startswith("session:") else None

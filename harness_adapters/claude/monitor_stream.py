@@ -1,0 +1,109 @@
+"""The streamer: a process whose stdout a Monitor turns into events.
+
+It sleeps until its bell rings, its reader dies or a signal comes, and never imports mcp or pydantic. What
+somebody has to act on goes out as one line on stdout, since Monitor shows nothing of stderr.
+"""
+
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+
+from channel.clock import SystemClock
+from channel.errors import LeaseLost, StoreUnavailable
+from channel.leases import LeaseHeld
+from harness_adapters.claude.addresses import claude_address, keyed_address
+from harness_adapters.claude.pacing import PaceLimits, Pacing
+from harness_adapters.claude.pipe import OutputPipe, ReaderGone
+from harness_adapters.claude.receiver import MonitorReceiver
+from harness_adapters.claude.session import config_folder, session_in, session_of_streamer
+from harness_adapters.composition import default_database, open_channel
+from waiters.background import background_tasks
+from waiters.receiver import ReceiverEnded
+from waiters.supervisor import Supervisor
+
+STOP_S_MAX = 0.8
+"""Monitor kills 1.5 s after SIGTERM; the flush that is being written is finished before."""
+
+
+async def stream(database: Path, session_key: str | None, limits: PaceLimits) -> int:
+    """Serve this process's session until its reader is gone or a signal comes; the exit status."""
+    pipe = OutputPipe(sys.stdout.fileno(), SystemClock())
+    try:
+        await _serve(pipe, database, session_key, limits)
+    except LeaseHeld:
+        await _say(pipe, "another streamer serves this session already, so this one ends. Nothing is lost.")
+    except LeaseLost:
+        await _say(pipe, "another streamer serves this session now, so this one ends. Nothing is lost.")
+    except _NoSession as error:
+        await _say(pipe, str(error))
+        return 2
+    except StoreUnavailable as error:
+        await _say(pipe, f"{error} The messages wait; run the same command again after that.")
+        return 1
+    except (ReaderGone, ReceiverEnded):
+        pass
+    return 0
+
+
+class _NoSession(Exception):
+    pass
+
+
+async def _serve(pipe: OutputPipe, database: Path, session_key: str | None, limits: PaceLimits) -> None:
+    address, transcript = _session(session_key)
+    async with open_channel(database, durable=False) as channel:
+        receiver = MonitorReceiver(pipe, Pacing(limits), channel.clock, transcript, _full_text_command(database))
+        async with background_tasks() as tasks:
+            with anyio.CancelScope() as serving:
+                tasks.start_soon(_end_at_signal, channel.supervisor, serving)
+                tasks.start_soon(_end_with_reader, pipe, serving)
+                await channel.supervisor.hold(address, receiver)
+
+
+def _session(session_key: str | None) -> tuple[str, Callable[[], Path | None]]:
+    """The address that this streamer serves, and what tells its session's transcript."""
+    if session_key is not None:
+        return keyed_address(session_key), lambda: None
+    config = config_folder(os.environ)
+    session = session_of_streamer(os.getpid(), config, os.environ)
+    if session is None:
+        raise _NoSession("no session is above this process. Run exactly the command that join returned.")
+    process = session.process
+
+    def transcript() -> Path | None:
+        now = session_in(process, config)
+        return now.transcript if now else None
+
+    return claude_address(process), transcript
+
+
+async def _end_at_signal(supervisor: Supervisor, serving: anyio.CancelScope) -> None:
+    with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        async for _ in signals:
+            await supervisor.stop(STOP_S_MAX)
+            serving.cancel()
+
+
+async def _end_with_reader(pipe: OutputPipe, serving: anyio.CancelScope) -> None:
+    await pipe.wait_dead()
+    serving.cancel()
+
+
+def _full_text_command(database: Path) -> Callable[[int], str]:
+    words = [sys.executable, "-I", "-m", "harness_adapters.cli"]
+    if database != default_database():
+        words += ["--db", str(database)]
+    return lambda message_id: shlex.join([*words, "message", str(message_id), "--page", "1"])
+
+
+async def _say(pipe: OutputPipe, what: str) -> None:
+    """One line. It can't be taken for a delivery, which begins with a number."""
+    try:
+        await pipe.write(f"agent-channel: {' '.join(what.split())}\n".encode())
+    except ReaderGone:
+        pass

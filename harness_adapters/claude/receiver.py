@@ -1,0 +1,242 @@
+"""Claude Code's Monitor as a receiver: flushes written to stdout, and the transcript as evidence.
+
+A flush that the reader has taken is accepted, not seen: Monitor may still drop it. Seen is what stands
+whole in the session's transcript.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from hashlib import sha256
+from pathlib import Path
+
+import anyio
+
+from channel.clock import Clock
+from channel.delivery_states import Event, Policy
+from channel.messages import HandOver, OpenDelivery, Outcome, PendingDelivery
+from harness_adapters.claude.framing import FLUSH_UNITS_MAX, FramedDelivery, Header, Part, encode, flush_bytes
+from harness_adapters.claude.pacing import Pacing
+from harness_adapters.claude.pipe import OutputPipe, ReaderGone
+from harness_adapters.claude.transcript import TranscriptUnreadable, find_deliveries
+from waiters import status
+from waiters.age import age_in_words
+from waiters.receiver import ReceiverEnded, Waiter
+
+BLOCKED_AFTER_S = 10.0
+"""A reader takes a flush within milliseconds; one that has not for so long is reported."""
+
+_STREAM_ENDED = "the stream ended, and it does not stand whole in the transcript"
+
+
+class MonitorReceiver:
+    """The Monitor that reads this process's stdout."""
+
+    policy = Policy.MONITOR
+    closes_after_s: float | None = None
+
+    def __init__(
+        self,
+        pipe: OutputPipe,
+        pacing: Pacing,
+        clock: Clock,
+        transcript: Callable[[], Path | None],
+        full_text_command: Callable[[int], str],
+    ) -> None:
+        self._pipe = pipe
+        self._pacing = pacing
+        self._clock = clock
+        self._transcript = transcript
+        self._full_text_command = full_text_command
+
+    def open(self, waiter: Waiter) -> AbstractAsyncContextManager["MonitorSession"]:
+        return self._open(waiter)
+
+    @asynccontextmanager
+    async def _open(self, waiter: Waiter) -> AsyncIterator["MonitorSession"]:
+        yield MonitorSession(self._pipe, self._pacing, self._clock, self._transcript, self._full_text_command, waiter)
+
+
+class MonitorSession:
+    """One unread flush at a time, no faster than Monitor passes on.
+
+    `transcript`: the path of the transcript that the session writes now, asked at each use, since /clear
+    begins another; None for a host that has none.
+    """
+
+    remark = ""
+
+    def __init__(
+        self,
+        pipe: OutputPipe,
+        pacing: Pacing,
+        clock: Clock,
+        transcript: Callable[[], Path | None],
+        full_text_command: Callable[[int], str],
+        waiter: Waiter,
+    ) -> None:
+        self._pipe = pipe
+        self._pacing = pacing
+        self._clock = clock
+        self._transcript = transcript
+        self._full_text_command = full_text_command
+        self._waiter = waiter
+        self._prepared: dict[int, FramedDelivery] = {}
+
+    async def ready(self) -> None:
+        """Monitor takes a flush now. What comes meanwhile goes out with it."""
+        await self._wait_for_pace()
+        if self._pipe.is_dead():
+            raise ReceiverEnded
+
+    def prepare(self, pending: Sequence[PendingDelivery]) -> list[HandOver]:
+        """As many whole deliveries as fit into one flush; else the first alone, in parts."""
+        place = self._place()
+        self._prepared = {}
+        units = 0
+        for delivery in pending:
+            framed = self._frame(delivery)
+            units += sum(part.units for part in framed.parts)
+            if self._prepared and units > FLUSH_UNITS_MAX:
+                break
+            self._prepared[delivery.delivery_id] = framed
+        return [
+            HandOver(delivery_id, _hash(framed.text), place, "shortened" if framed.shortened else "")
+            for delivery_id, framed in self._prepared.items()
+        ]
+
+    async def hand_over(self, delivery_ids: Collection[int]) -> None:
+        framed = {each: self._prepared[each] for each in self._prepared if each in delivery_ids}
+        if self._pipe.is_dead():
+            for delivery_id in framed:
+                await self._waiter.record(Outcome(delivery_id, Event.NOT_WRITTEN, "the reader was gone"))
+            raise ReceiverEnded
+        try:
+            await self._write(framed)
+        except ReaderGone as gone:
+            raise ReceiverEnded from gone
+
+    async def look_for(self, open_deliveries: Sequence[OpenDelivery]) -> list[Outcome]:
+        """What the transcripts hold: that of the hand-over from its offset on, and the present one."""
+        shown = _Shown(open_deliveries, self._transcript())
+        outcomes = (_outcome(delivery, shown) for delivery in open_deliveries)
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def late_outcomes(self) -> list[Outcome]:
+        """Monitor answers nothing."""
+        return []
+
+    async def _write(self, framed: dict[int, FramedDelivery]) -> None:
+        """One flush for several short deliveries, or one for each part of a long one."""
+        if len(framed) > 1:
+            await self._flush([part for each in framed.values() for part in each.parts])
+        for each in framed.values() if len(framed) == 1 else ():
+            for number, part in enumerate(each.parts):
+                if number:
+                    if self._waiter.is_stopping:
+                        return
+                    await self._wait_for_pace()
+                    await self._waiter.check_lease()
+                await self._flush([part])
+        for delivery_id in framed:
+            await self._waiter.record(Outcome(delivery_id, Event.TAKEN))
+
+    async def _flush(self, parts: Sequence[Part]) -> None:
+        await self._pipe.write(flush_bytes(parts))
+        self._pacing.flushed(self._clock.monotonic())
+        await self._wait_taken()
+        self._pacing.taken(self._clock.monotonic())
+
+    async def _wait_taken(self) -> None:
+        """Wait however long the reader takes, and say so if it does not read."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._report_if_blocked)
+            await self._pipe.wait_taken()
+            group.cancel_scope.cancel()
+
+    async def _report_if_blocked(self) -> None:
+        since_ms = self._clock.now_ms()
+        await self._clock.sleep(BLOCKED_AFTER_S)
+        await self._waiter.say(f"{status.READER_BLOCKED}: the harness has read nothing since {status.at(since_ms)}")
+
+    async def _wait_for_pace(self) -> None:
+        wait_s = self._pacing.next_flush_at() - self._clock.monotonic()
+        if wait_s > 0:
+            await self._clock.sleep(wait_s)
+
+    def _frame(self, delivery: PendingDelivery) -> FramedDelivery:
+        message = delivery.message
+        header = Header(
+            message_id=message.message_id,
+            room=message.room,
+            sender=message.sender,
+            age=age_in_words(self._clock.now_ms() - message.created_at_ms),
+            reply_to=message.reply_to,
+            repeat=delivery.repeats > 0,
+        )
+        return encode(header, message.text, self._full_text_command(message.message_id))
+
+    def _place(self) -> str:
+        path = self._transcript()
+        if path is None:
+            return ""
+        try:
+            offset = path.stat().st_size
+        except OSError:
+            offset = 0
+        return json.dumps({"transcript": str(path), "offset": offset})
+
+
+class _Shown:
+    """What one look found in the transcripts of some deliveries."""
+
+    def __init__(self, deliveries: Sequence[OpenDelivery], present: Path | None) -> None:
+        wanted: dict[Path, tuple[int, set[int]]] = {}
+        for delivery in deliveries:
+            for path, offset in _transcripts(delivery, present):
+                from_offset, ids = wanted.get(path, (offset, set()))
+                wanted[path] = (min(from_offset, offset), ids | {delivery.message_id})
+        self._found: set[tuple[int, str]] = set()
+        self._readable: set[int] = set()
+        for path, (offset, ids) in wanted.items():
+            try:
+                wholes = find_deliveries(path, offset, ids)
+            except TranscriptUnreadable:
+                continue
+            self._readable |= ids
+            self._found |= {(whole.header.message_id, _hash(whole.text)) for whole in wholes}
+
+    def holds(self, delivery: OpenDelivery) -> bool:
+        """Whether it stands whole, exactly as it was written."""
+        return (delivery.message_id, delivery.text_sha256) in self._found
+
+    def could_be_read(self, delivery: OpenDelivery) -> bool:
+        return delivery.message_id in self._readable
+
+
+def _transcripts(delivery: OpenDelivery, present: Path | None) -> list[tuple[Path, int]]:
+    """Where a delivery may stand, each with the offset to read from; /clear begins another transcript."""
+    found = []
+    if delivery.place:
+        place = json.loads(delivery.place)
+        found.append((Path(place["transcript"]), int(place["offset"])))
+    if present is not None and present not in [path for path, _ in found]:
+        found.append((present, 0))
+    return found
+
+
+def _outcome(delivery: OpenDelivery, shown: _Shown) -> Outcome | None:
+    """None: nothing is known yet, and the stream goes on."""
+    if shown.holds(delivery):
+        return Outcome(delivery.delivery_id, Event.IN_TRANSCRIPT)
+    if not delivery.of_former_term:
+        return None
+    if delivery.role_is_replaced:
+        return Outcome(delivery.delivery_id, Event.RECIPIENT_REPLACED, "may have been shown to the session before")
+    if not shown.could_be_read(delivery):
+        return Outcome(delivery.delivery_id, Event.NO_TRANSCRIPT, "there is no transcript to look in")
+    return Outcome(delivery.delivery_id, Event.NOT_IN_TRANSCRIPT, _STREAM_ENDED)
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode()).hexdigest()

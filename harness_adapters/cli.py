@@ -1,0 +1,103 @@
+"""`agent-channel`: commands for people, and the streamer that a session runs in its Monitor.
+
+It imports neither mcp nor pydantic, which take over a second to load.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+PROGRAM = "agent-channel"
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status: 0 done, 1 failed (the reason is on stderr), 2 wrongly called."""
+    if sys.platform == "win32":
+        sys.exit("agent-channel does not run on Windows yet: it needs FIFOs and unix sockets.")
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command == "monitor":
+        return _monitor(options)
+    if options.command == "message":
+        return _message(options)
+    parser.print_help()
+    return EXIT_USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM, description="Messages between coding agents in different harnesses, over one local channel."
+    )
+    parser.add_argument(
+        "--db", type=Path, help="the channel's file (default: ~/.agent-channel/channel.db, or AGENT_CHANNEL_DB)"
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    monitor = commands.add_parser("monitor", help="print a session's messages as they come (run it in Monitor)")
+    monitor.add_argument("--db", type=Path, dest="monitor_db", help="the channel's file")
+    monitor.add_argument("--session", metavar="KEY", help="the session, where it can't be found from the processes")
+    monitor.add_argument(
+        "--pace", choices=("monitor", "off"), default="monitor", help="off: for a host without Monitor's limits"
+    )
+    message = commands.add_parser("message", help="print one message whole")
+    message.add_argument("message_id", metavar="ID", type=int)
+    message.add_argument("--page", metavar="K", type=int, help="only the K-th part of a long text, from 1")
+    return parser
+
+
+def _monitor(options: argparse.Namespace) -> int:
+    import anyio
+
+    from harness_adapters.claude.monitor_stream import stream
+    from harness_adapters.claude.pacing import MONITOR_LIMITS, UNLIMITED
+    from harness_adapters.composition import default_database
+
+    # No variable of ours decides here: the server that wrote this command line did.
+    database = (options.monitor_db or options.db or default_database()).expanduser().absolute()
+    limits = UNLIMITED if options.pace == "off" else MONITOR_LIMITS
+    return anyio.run(stream, database, options.session, limits)
+
+
+def _message(options: argparse.Namespace) -> int:
+    import anyio
+
+    from channel.errors import ChannelError
+    from harness_adapters.claude.paging import paginate
+
+    try:
+        message = anyio.run(_read_message, _database_for_people(options), options.message_id)
+        if options.page is None:
+            sys.stdout.buffer.write(message.encode())
+            return EXIT_OK
+        page = paginate(message, options.page)
+    except (ChannelError, ValueError) as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    sys.stdout.buffer.write(page.text.encode())
+    sys.stdout.buffer.flush()
+    if page.number < page.count:
+        print(f"\n{PROGRAM}: page {page.number} of {page.count}; the next is --page {page.number + 1}", file=sys.stderr)
+    return EXIT_OK
+
+
+async def _read_message(database: Path, message_id: int) -> str:
+    from harness_adapters.composition import open_channel
+
+    async with open_channel(database, durable=False) as channel:
+        return (await channel.deliveries.message(message_id)).text
+
+
+def _database_for_people(options: argparse.Namespace) -> Path:
+    from harness_adapters.composition import default_database
+
+    chosen = options.db or os.environ.get("AGENT_CHANNEL_DB") or default_database()
+    return Path(chosen).expanduser().absolute()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,56 @@
+"""Which Codex threads this process serves: the one that calls it, and closed ones that have work.
+
+A closed thread's own server is gone, so any server of the account takes its lease: on a send to it, at the
+start, and when a look-up falls due. Its messages then wait in the thread's queue and run on `codex resume`.
+"""
+
+from channel.clock import Clock
+from channel.deliveries import Deliveries
+from channel.leases import Leases
+from channel.membership import Membership
+from harness_adapters.codex.receiver import CodexReceiver
+from harness_adapters.codex.threads import thread_of
+from waiters.supervisor import Supervisor
+
+SCAN_S_MAX = 600.0
+"""Between two looks for threads whose server died without a word; as long as the longest look interval."""
+
+SCAN_S_MIN = 1.0
+
+
+class Adoption:
+    """Starts Codex waiters in this process."""
+
+    def __init__(
+        self, membership: Membership, deliveries: Deliveries, leases: Leases, supervisor: Supervisor, clock: Clock
+    ) -> None:
+        self._membership = membership
+        self._deliveries = deliveries
+        self._leases = leases
+        self._supervisor = supervisor
+        self._clock = clock
+
+    async def serve_own(self, address: str) -> None:
+        """Serve the thread that calls this process, as long as this process lives, if it holds a role."""
+        await self._serve(address, until_idle=False)
+
+    async def adopt(self, address: str) -> None:
+        """Serve a closed thread until nothing is to be done for it; nothing happens if it has a waiter."""
+        if not await self._leases.is_held(address):
+            await self._serve(address, until_idle=True)
+
+    async def run(self) -> None:
+        """Adopt what is due, now and whenever a look-up falls due, for ever."""
+        while True:
+            due, next_s = await self._deliveries.unserved_addresses()
+            for address in due:
+                await self.adopt(address)
+            await self._clock.sleep(SCAN_S_MAX if next_s is None else min(max(next_s, SCAN_S_MIN), SCAN_S_MAX))
+
+    async def _serve(self, address: str, *, until_idle: bool) -> None:
+        connection = await self._membership.connection(address)
+        channel_id = await self._membership.channel_id()
+        if connection is None or connection["thread_id"] is None or channel_id is None:
+            return
+        receiver = CodexReceiver(thread_of(connection), channel_id, self._clock)
+        self._supervisor.serve(address, receiver, until_idle=until_idle)

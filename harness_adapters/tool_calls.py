@@ -1,0 +1,214 @@
+"""The four tools: take the arguments apart, call the channel, shape the answer. No rules of its own.
+
+Arguments are checked by hand, since the SDK's own messages would show a model the text of its validator.
+An answer holds no field that says nothing: a model pays for each.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import anyio
+
+from channel.errors import BadInput
+from channel.membership import Caller, OwnRole
+from channel.names import check_name
+from channel.presence import RoleView
+from channel.sending import Sent
+from channel.wakeups import ring
+from harness_adapters.claude.addresses import key_of
+from harness_adapters.claude.launch_command import how_to_run, how_to_run_elsewhere, launch_command
+from harness_adapters.codex import threads
+from harness_adapters.codex.adoption import Adoption
+from harness_adapters.composition import Channel, default_database
+from waiters import status
+
+PROBE_S_MAX = 5.0
+"""How long `join` waits for the first word of a Codex thread's app-server: a child needs 0.1 s."""
+
+Answer = dict[str, Any]
+
+RECIPIENTS_MAX = 200
+"""Names in one `to`; a room is a handful of agents."""
+
+
+class BadArguments(BadInput):
+    """The call's arguments have not the shape that the tool's schema gives."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} Nothing was done.")
+
+
+class ToolCalls:
+    """Answers calls; each method takes the caller and the arguments as they came."""
+
+    def __init__(self, channel: Channel, adoption: Adoption) -> None:
+        self._channel = channel
+        self._adoption = adoption
+        self._recognised: set[Caller] = set()
+
+    async def join(self, caller: Caller, arguments: Mapping[str, Any]) -> Answer:
+        given = _Arguments(arguments, "join", ("room", "name", "policy"))
+        joined = await self._channel.membership.join(
+            caller, given.text("room"), given.text("name"), given.optional_text("policy")
+        )
+        self._recognised = {caller}
+        await self._wake(joined.roles)
+        if joined.replaced is not None:
+            ring([joined.replaced.bell])
+        trouble = await self._serve_codex(caller, wait=True)
+        roles = await self._channel.membership.roles_in(joined.role.room_id)
+        answer: Answer = {
+            "room": joined.role.room,
+            "name": joined.role.name,
+            "channel": str(self._channel.database.path),
+            "registered_roles": [view.name for view in roles if view.connected or view.waiter_active],
+            "role_statuses": {view.name: _status(view) for view in roles if view.role_id != joined.role.role_id},
+            "policy": joined.policy,
+            "pending": joined.pending,
+        }
+        if len(joined.rooms) > 1:
+            answer["rooms"] = list(joined.rooms)
+        if joined.replaced is not None:
+            answer["replaced"] = f"{_holder(joined.replaced)}: it lost this role to you"
+        answer.update(await self._waiter(caller, always=True, trouble=trouble))
+        return {key: value for key, value in answer.items() if value not in ("", 0, {}, [])}
+
+    async def send(self, caller: Caller, arguments: Mapping[str, Any]) -> Answer:
+        given = _Arguments(arguments, "send", ("text", "to", "room"))
+        text, to, room = given.text("text"), given.names("to"), given.optional_text("room")
+        await self._recognise(caller)
+        sent = await self._channel.sending.send(caller.address, text, to, room)
+        await self._wake(sent.recipients)
+        return {"id": sent.message_id, **_recipients(sent), **await self._waiter(caller)}
+
+    async def rename(self, caller: Caller, arguments: Mapping[str, Any]) -> Answer:
+        given = _Arguments(arguments, "rename", ("name", "room"))
+        name, room = given.text("name"), given.optional_text("room")
+        await self._recognise(caller)
+        role, old = await self._channel.membership.rename(caller.address, name, room)
+        return {"room": role.room, "name": role.name, "was": old, **await self._waiter(caller)}
+
+    async def leave(self, caller: Caller, arguments: Mapping[str, Any]) -> Answer:
+        given = _Arguments(arguments, "leave", ("room",))
+        room = given.optional_text("room")
+        await self._recognise(caller)
+        left, withdrawn = await self._channel.membership.leave(caller.address, room)
+        await self._wake_rooms(left)
+        answer: Answer = {"left": {role.room: role.name for role in left}}
+        if withdrawn:
+            answer["withdrawn"] = withdrawn
+        return answer
+
+    async def _recognise(self, caller: Caller) -> None:
+        """A fresh server process of a session finds the roles that the session joined before."""
+        if caller not in self._recognised:
+            await self._channel.membership.recognise(caller)
+            self._recognised = {caller}
+        await self._serve_codex(caller, wait=False)
+
+    async def _serve_codex(self, caller: Caller, *, wait: bool) -> str:
+        """See that a waiter of this process serves a Codex thread that holds a role; its trouble, if waited for."""
+        if caller.harness != threads.HARNESS:
+            return ""
+        supervisor = self._channel.supervisor
+        if wait or not supervisor.serves(caller.address):
+            await self._adoption.serve_own(caller.address)
+        if not wait:
+            return ""
+        with anyio.move_on_after(PROBE_S_MAX):
+            return await supervisor.first_attempt(caller.address)
+        return f"{status.APP_SERVER_UNAVAILABLE}: no answer yet"
+
+    async def _wake(self, recipients: Iterable[RoleView]) -> None:
+        """Ring the active waiters; a Codex thread whose own server is gone is served by this process."""
+        views = list(recipients)
+        ring({view.bell for view in views})
+        for view in views:
+            if view.harness == threads.HARNESS and not view.waiter_active:
+                await self._adoption.adopt(view.address)
+
+    async def _wake_rooms(self, roles: Iterable[OwnRole]) -> None:
+        for role in roles:
+            await self._wake(await self._channel.membership.roles_in(role.room_id))
+
+    async def _waiter(self, caller: Caller, *, always: bool = False, trouble: str = "") -> Answer:
+        """Whether messages reach the caller; a deaf session learns it, and the command, from every answer."""
+        active = await self._channel.leases.is_held(caller.address)
+        detail = trouble or await self._channel.leases.detail(caller.address)
+        if caller.harness == threads.HARNESS:
+            answer: Answer = {"waiter": "active" if active else "offline"} if always or not active else {}
+            return {**answer, "waiter_detail": detail} if detail else answer
+        if active:
+            return {"waiter": "active", **({"waiter_detail": detail} if detail else {})} if always else {}
+        command = launch_command(self._channel.database.path, default_database(), key_of(caller.address))
+        elsewhere = caller.harness != "claude"
+        return {
+            "waiter": "offline",
+            "command": command,
+            "how": how_to_run_elsewhere() if elsewhere else how_to_run(command),
+        }
+
+
+class _Arguments:
+    """A call's arguments, asked for one by one; what has the wrong shape raises BadArguments."""
+
+    def __init__(self, arguments: Mapping[str, Any], tool: str, known: tuple[str, ...]) -> None:
+        self._arguments = arguments
+        self._tool = tool
+        unknown = [name for name in arguments if name not in known]
+        if unknown:
+            raise BadArguments(f"{tool} takes {', '.join(known)}; it knows no {unknown[0][:60]!r}.")
+
+    def text(self, name: str) -> str:
+        value = self.optional_text(name)
+        if value is None:
+            raise BadArguments(f"{self._tool} needs {name!r}, a text.")
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        value = self._arguments.get(name)
+        if value is not None and not isinstance(value, str):
+            raise BadArguments(f"{self._tool} takes a text as {name!r}, not a {type(value).__name__}.")
+        return value
+
+    def names(self, name: str) -> list[str] | None:
+        value = self._arguments.get(name)
+        if value is None:
+            return None
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+            raise BadArguments(f"{self._tool} takes a role's name, or a list of names, as {name!r}.")
+        if not names or len(names) > RECIPIENTS_MAX:
+            raise BadArguments(
+                f"{self._tool} takes 1 to {RECIPIENTS_MAX} names as {name!r}; leave it out to send to all."
+            )
+        return [check_name(each, "role") for each in names]
+
+
+def _recipients(sent: Sent) -> Answer:
+    answer: Answer = {"to": {view.name: {"state": "pending", "waiter": _status(view)} for view in sent.recipients}}
+    if sent.skipped:
+        answer["skipped"] = {view.name: _status(view) for view in sent.skipped}
+    return answer
+
+
+def _status(view: RoleView) -> str:
+    """How it stands with a role's deliveries, in a few words."""
+    if view.waiter_active and view.harness == threads.HARNESS and not view.connected:
+        words = "not loaded: runs on resume"
+    elif view.waiter_active:
+        words = "active"
+    elif view.harness == threads.HARNESS and not view.connected:
+        words = f"not loaded: runs on resume; offline since {status.at(view.offline_since_ms or 0)}"
+    else:
+        words = f"offline since {status.at(view.offline_since_ms or 0)}"
+    return f"{words}; {view.detail}" if view.waiter_active and view.detail else words
+
+
+def _holder(view: RoleView) -> str:
+    session = {"claude": "a Claude Code session", "codex": "a Codex thread"}.get(view.harness, "another session")
+    if view.waiter_active:
+        return f"{session} with an active waiter"
+    return (
+        f"{session}, {'connected' if view.connected else 'gone'}, offline since {status.at(view.offline_since_ms or 0)}"
+    )
