@@ -15,6 +15,7 @@ from channel.names import check_name
 from channel.presence import RoleView
 from channel.sending import Sent
 from channel.wakeups import ring
+from harness_adapters.callers import CLAUDE_HARNESS
 from harness_adapters.claude.addresses import key_of
 from harness_adapters.claude.launch_command import how_to_run, how_to_run_elsewhere, launch_command
 from harness_adapters.codex import threads
@@ -141,12 +142,10 @@ class ToolCalls:
         if active:
             return {"waiter": "active", **({"waiter_detail": detail} if detail else {})} if always else {}
         command = launch_command(self._channel.database.path, default_database(), key_of(caller.address))
-        elsewhere = caller.harness != "claude"
-        return {
-            "waiter": "offline",
-            "command": command,
-            "how": how_to_run_elsewhere() if elsewhere else how_to_run(command),
-        }
+        answer = {"waiter": "offline", "command": command}
+        if always:
+            answer["how"] = how_to_run(command) if caller.harness == CLAUDE_HARNESS else how_to_run_elsewhere()
+        return answer
 
 
 class _Arguments:
