@@ -121,18 +121,17 @@ class Database:
         self._commits += 1
         if self._commits % COMMITS_BETWEEN_CHECKPOINT_LOOKS:
             return
-        try:
-            size = os.stat(f"{self.path}-wal").st_size  # noqa: PTH116
-        except FileNotFoundError:
-            return
-        if size < WAL_BYTES_BEFORE_CHECKPOINT:
-            return
+        # The caller's transaction is committed: a checkpoint that fails is no error of it, and comes again.
+        with suppress(OSError, sqlite3.Error):
+            if os.stat(f"{self.path}-wal").st_size >= WAL_BYTES_BEFORE_CHECKPOINT:  # noqa: PTH116
+                await self._checkpoint()
+
+    async def _checkpoint(self) -> None:
+        """Raises BlockingIOError while another process makes one."""
         lock = os.open(f"{self.path}-checkpoint", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             await self._connection.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
-        except BlockingIOError:
-            pass
         finally:
             os.close(lock)
 
@@ -145,13 +144,18 @@ async def open_database(path: Path, *, durable: bool) -> AsyncIterator[Database]
     Raises UnsafePlace, StoreBroken, SchemaTooNew, StoreBusy.
     """
     path = path.expanduser().absolute()
-    _make_private(path)
+    try:
+        _make_private(path)
+    except OSError as error:
+        raise StoreBroken(str(path), error.strerror or str(error)) from error
     migrations = load_migrations()
     with _sqlite_errors(path):
         connection = await aiosqlite.connect(path, isolation_level=None, cached_statements=256)
     try:
         with _sqlite_errors(path):
             connection.row_factory = sqlite3.Row
+            await connection.execute_fetchall(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+            await _refuse_what_is_not_ours(connection, path, migrations[-1].version)
             await _configure(connection, durable)
             await _migrate(connection, path, migrations)
         yield Database(connection, path, migrations[-1].version)
@@ -160,9 +164,22 @@ async def open_database(path: Path, *, durable: bool) -> AsyncIterator[Database]
             await connection.close()
 
 
+async def _refuse_what_is_not_ours(connection: aiosqlite.Connection, path: Path, known: int) -> None:
+    """Before anything is written. Raises SchemaTooNew, StoreBroken."""
+    rows = list(
+        await connection.execute_fetchall(
+            "SELECT user_version, (SELECT count(*) FROM sqlite_master) FROM pragma_user_version"
+        )
+    )
+    version, objects = rows[0]
+    if version > known:
+        raise SchemaTooNew(version, known)
+    if version == 0 and objects:
+        raise StoreBroken(str(path), "it is another program's database")
+
+
 async def _configure(connection: aiosqlite.Connection, durable: bool) -> None:
     for pragma in (
-        f"busy_timeout={BUSY_TIMEOUT_MS}",
         "journal_mode=WAL",
         f"synchronous={'FULL' if durable else 'NORMAL'}",
         "wal_autocheckpoint=0",
@@ -174,12 +191,9 @@ async def _configure(connection: aiosqlite.Connection, durable: bool) -> None:
 
 
 async def _migrate(connection: aiosqlite.Connection, path: Path, migrations: Sequence[Migration]) -> None:
-    known = migrations[-1].version
     found = await _schema_version(connection)
-    if found == known:
+    if found == migrations[-1].version:
         return
-    if found > known:
-        raise SchemaTooNew(found, known)
     if found:
         await _copy_beside(connection, path, found)
     await connection.execute_fetchall("BEGIN IMMEDIATE")

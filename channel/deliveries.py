@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from channel.clock import Clock
 from channel.database import Database, Row, Transaction
-from channel.delivery_states import MAY_BE_LATE, REPEATS, TABLES, Event, Policy, State, next_state
+from channel.delivery_states import BROKEN_OFF, MAY_BE_LATE, REPEATS, TABLES, Event, Policy, State, next_state
 from channel.errors import UnknownMessage
 from channel.leases import Lease, Leases
 from channel.look_schedule import look_after_s
 from channel.messages import HandOver, Message, OpenDelivery, Outcome, PendingDelivery
 from channel.queries import sql
+from channel.withdrawals import withdraw_pending
 
 ABSENCE_GRACE_MS = 30_000
 """A key that is in neither place may be on its way from one to the other: a 6 s hook was measured
@@ -93,23 +94,29 @@ class Deliveries:
                 row = await transaction.one(sql("delivery_state"), {"delivery_id": delivery_id})
                 assert row is not None
                 looks = row["looks"] + 1
-                next_look_s = look_after_s(State(row["state"]), looks)
                 await transaction.run(
                     sql("record_silent_look"),
                     {
                         "delivery_id": delivery_id,
                         "looks": looks,
-                        "next_look_at_ms": None if next_look_s is None else self._clock.now_ms() + next_look_s * 1_000,
+                        "next_look_at_ms": self._after_s(look_after_s(State(row["state"]), looks)),
                     },
                 )
 
-    async def settle_former_terms(self, lease: Lease) -> list[Recorded]:
-        """The waiter before this one died in the middle of a hand-over: record that."""
-        rows = await self._database.read(
-            sql("handed_over_by_former_terms"), {"address": lease.address, "term": lease.term}
-        )
-        why = "the process that handed it over is gone"
-        return await self.record([Outcome(row["delivery_id"], Event.WAITER_DIED, why) for row in rows])
+    async def settle_broken_off(self, lease: Lease) -> list[Recorded]:
+        """Record the end of hand-overs that nobody works on any more: their waiter or their session is gone.
+
+        For the holder of the lease, between two hand-overs.
+        """
+        outcomes = []
+        for row in await self._database.read(sql("broken_off"), {"address": lease.address}):
+            if row["term"] < lease.term:
+                died = Outcome(row["delivery_id"], Event.WAITER_DIED, "the process that handed it over is gone")
+                outcomes.append(died)
+            else:
+                event = BROKEN_OFF[Policy(row["policy"])]
+                outcomes.append(Outcome(row["delivery_id"], event, "the session ended without an answer"))
+        return await self.record(outcomes)
 
     async def open_at(self, lease: Lease, policy: Policy) -> list[OpenDelivery]:
         """What was handed over at an address and is not settled, oldest message first.
@@ -185,7 +192,7 @@ class Deliveries:
         policy, before, event = Policy(row["policy"]), State(row["state"]), outcome.event
         absent_since_ms = None
         if event is Event.KEY_IN_NEITHER and before is State.ACCEPTED:
-            absent_since_ms = row["absent_since_ms"] or now_ms
+            absent_since_ms = min(row["absent_since_ms"] or now_ms, now_ms)  # the clock may have been set back
             if now_ms - absent_since_ms >= ABSENCE_GRACE_MS:
                 event = Event.ABSENCE_GRACE_OVER
         if event in MAY_BE_LATE and (before, event) not in TABLES[policy]:
@@ -194,6 +201,8 @@ class Deliveries:
         changed = after is not before
         looks = 0 if changed else row["looks"] + 1
         next_look_s = None if event is Event.NO_TRANSCRIPT else look_after_s(after, looks)
+        if next_look_s is not None and absent_since_ms is not None:
+            next_look_s = min(next_look_s, ABSENCE_GRACE_MS // 1_000)
         await transaction.run(
             sql("record_outcome"),
             {
@@ -205,11 +214,28 @@ class Deliveries:
                 "repeats": row["repeats"] + ((before, event) in REPEATS),
                 "reference": outcome.reference,
                 "looks": looks,
-                "next_look_at_ms": None if next_look_s is None else now_ms + next_look_s * 1_000,
+                "next_look_at_ms": self._after_s(next_look_s),
                 "absent_since_ms": absent_since_ms,
             },
         )
+        if after is State.PENDING:
+            after = await self._keep_or_withdraw(transaction, outcome.delivery_id)
         return Recorded(outcome.delivery_id, after, changed)
+
+    async def _keep_or_withdraw(self, transaction: Transaction, delivery_id: int) -> State:
+        """A delivery waits again. If its role was taken over meanwhile it follows; if it was left, it is withdrawn."""
+        owed = await transaction.one(sql("owed_to"), {"delivery_id": delivery_id})
+        if owed is None:
+            return State.PENDING
+        await transaction.run(sql("follow_role"), {"delivery_id": delivery_id, "role_id": owed["role_id"]})
+        if owed["ended_at_ms"] is None:
+            return State.PENDING
+        await withdraw_pending(transaction, owed["room_id"], owed["role_id"], owed["name"], self._clock.now_ms())
+        return State.WITHDRAWN
+
+    def _after_s(self, seconds: int | None) -> int | None:
+        """The wall-clock time of a look that is to come after `seconds`."""
+        return None if seconds is None else self._clock.now_ms() + seconds * 1_000
 
 
 def _message(row: Row) -> Message:

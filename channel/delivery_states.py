@@ -131,6 +131,9 @@ MONITOR_TABLE: Table = {
 
 TABLES: Mapping[Policy, Table] = {Policy.QUEUE: QUEUE_TABLE, Policy.MONITOR: MONITOR_TABLE}
 
+BROKEN_OFF: Mapping[Policy, Event] = {Policy.QUEUE: Event.ANSWER_LOST, Policy.MONITOR: Event.WRITE_FAILED}
+"""What a hand-over was that ended without a word of what became of it, in a waiter that lives."""
+
 MAY_BE_LATE = frozenset(
     {
         Event.ANSWERED,

@@ -1,5 +1,7 @@
 """The timed right to be the waiter of an address. No timer here: who renews, and when, is `waiters`."""
 
+import json
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from channel.clock import Clock
@@ -46,14 +48,17 @@ class Leases:
             assert taken is not None
             return Lease(address, process, taken["term"])
 
-    async def renew(self, process: str) -> dict[str, int]:
-        """Renew every lease of a process; the terms that it holds, by address.
+    async def renew(self, process: str, leases: Collection[Lease]) -> set[Lease]:
+        """Renew leases of a process, and no other that it failed to give back; those that it still holds.
 
         One that ran out and that nobody took is renewed too: a stopped process goes on where it was.
         """
+        addresses = json.dumps([lease.address for lease in leases])
         async with self._database.transaction() as transaction:
-            rows = await transaction.all(sql("renew_leases"), {"process": process, **self._times()})
-            return {row["address"]: row["term"] for row in rows}
+            rows = await transaction.all(
+                sql("renew_leases"), {"process": process, "addresses": addresses, **self._times()}
+            )
+        return {Lease(row["address"], process, row["term"]) for row in rows}.intersection(leases)
 
     async def release(self, lease: Lease, detail: str = "") -> None:
         """Give the lease back; nothing happens if it is lost already."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from channel.clock import Clock, IdSource
 from channel.database import Database, Row, Transaction
-from channel.delivery_states import Event, Policy, State, next_state
 from channel.errors import AlreadyJoined, NameTaken, NotJoined, RoleLost, RoomNotNamed
-from channel.names import SYSTEM_NAME, check_name, check_policy
+from channel.names import check_name, check_policy, normalized
 from channel.presence import Presence, RoleView
 from channel.queries import sql
+from channel.withdrawals import notify, withdraw_pending
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,9 @@ class Membership:
             withdrawn = 0
             for own in ending:
                 await self._end_role(transaction, own.role_id, "left")
-                withdrawn += await self._withdraw_pending(transaction, own)
+                withdrawn += await withdraw_pending(
+                    transaction, own.room_id, own.role_id, own.name, self._clock.now_ms()
+                )
             return ending, withdrawn
 
     async def roles_of(self, address: str) -> list[OwnRole]:
@@ -189,47 +191,12 @@ class Membership:
         role = OwnRole(added["role_id"], room_id, room, name)
         await transaction.run(sql("forget_former_name"), {"room_id": room_id, "name": name})
         if holder is not None:
-            await transaction.run(sql("move_pending"), {"role_id": holder.role_id, "new_role_id": role.role_id})
+            heir = {"role_id": holder.role_id, "new_role_id": role.role_id}
+            await transaction.run(sql("name_heir"), heir)
+            await transaction.run(sql("move_pending"), heir)
             if holder.connected:
-                await self._notify(transaction, room_id, holder.role_id, str(RoleLost(room, name)))
+                await notify(transaction, room_id, holder.role_id, str(RoleLost(room, name)), self._clock.now_ms())
         return role, holder
-
-    async def _withdraw_pending(self, transaction: Transaction, own: OwnRole) -> int:
-        """Withdraw what waits for a role that left, and tell each sender that still holds a role."""
-        rows = await transaction.all(sql("withdraw_pending"), {"role_id": own.role_id})
-        state = next_state(Policy.QUEUE, State.PENDING, Event.RECIPIENT_LEFT).value
-        why = f"{own.name} left the room"
-        by_sender: dict[int, list[int]] = {}
-        for row in rows:
-            await transaction.run(
-                sql("withdraw"),
-                {
-                    "delivery_id": row["delivery_id"],
-                    "state": state,
-                    "event": Event.RECIPIENT_LEFT.value,
-                    "detail": why,
-                    "now_ms": self._clock.now_ms(),
-                },
-            )
-            if row["sender_role_id"] is not None:
-                by_sender.setdefault(row["sender_role_id"], []).append(row["message_id"])
-        for sender_role_id, message_ids in by_sender.items():
-            if await transaction.one(sql("is_held"), {"role_id": sender_role_id}):
-                await self._notify(transaction, own.room_id, sender_role_id, _not_delivered(own.name, message_ids))
-        return len(rows)
-
-    async def _notify(self, transaction: Transaction, room_id: int, role_id: int, text: str) -> None:
-        """A message of the channel itself to one registration, delivered as any other."""
-        now_ms = self._clock.now_ms()
-        added = await transaction.one(
-            sql("add_message"),
-            {"room_id": room_id, "sender_role_id": None, "sender": SYSTEM_NAME, "text": text, "now_ms": now_ms},
-        )
-        assert added is not None
-        await transaction.run(
-            sql("add_deliveries"),
-            {"message_id": added["message_id"], "role_ids": f"[{role_id}]", "now_ms": now_ms},
-        )
 
     async def _end_role(self, transaction: Transaction, role_id: int, ended_by: str) -> None:
         await transaction.run(
@@ -282,6 +249,7 @@ async def own_role(transaction: Transaction, address: str, room: str | None) -> 
 
     Raises NotJoined, RoomNotNamed, RoleLost (another session joined under its name).
     """
+    room = normalized(room) if room is not None else None
     rows = await transaction.all(sql("own_roles"), {"address": address})
     held = [_own_role(row) for row in rows if row["ended_by"] is None]
     wanted = held if room is None else [own for own in held if own.room == room]
@@ -302,8 +270,3 @@ async def _own_roles(transaction: Transaction, address: str) -> list[OwnRole]:
 
 def _own_role(row: Row) -> OwnRole:
     return OwnRole(row["role_id"], row["room_id"], row["room"], row["name"])
-
-
-def _not_delivered(name: str, message_ids: Sequence[int]) -> str:
-    listed = ", ".join(str(message_id) for message_id in message_ids)
-    return f"{name} left the room before it was given your message{'s' if len(message_ids) > 1 else ''} {listed}."

@@ -37,7 +37,7 @@ def check_name(name: str, what: str) -> str:
 
     Raises BadName.
     """
-    name = unicodedata.normalize("NFC", name)
+    name = normalized(name)
     if not name:
         raise BadName(what, name, "it is empty")
     if utf16_units(name) > NAME_UNITS_MAX:
@@ -51,6 +51,11 @@ def check_name(name: str, what: str) -> str:
     if what == "role" and name.casefold() == SYSTEM_NAME:
         raise BadName(what, name, "it is the sender of the channel's own notices")
     return name
+
+
+def normalized(name: str) -> str:
+    """A room or role name as it is stored: NFC, so that one name has one spelling."""
+    return unicodedata.normalize("NFC", name)
 
 
 def check_text(text: str) -> str:

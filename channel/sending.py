@@ -8,7 +8,7 @@ from channel.clock import Clock
 from channel.database import Database, Transaction
 from channel.errors import NobodyElse, SentToSelf, UnknownRole
 from channel.membership import OwnRole, own_role
-from channel.names import check_text
+from channel.names import check_text, normalized
 from channel.presence import Presence, RoleView
 from channel.queries import sql
 
@@ -56,6 +56,7 @@ class Sending:
         self, transaction: Transaction, sender: OwnRole, others: Sequence[RoleView], to: Sequence[str]
     ) -> list[RoleView]:
         by_name = {view.name: view for view in others}
+        to = [normalized(name) for name in to]
         for name in to:
             if name == sender.name:
                 raise SentToSelf(name)

@@ -4,6 +4,7 @@ A bell is a hint. It is rung after COMMIT, its errors are ignored, and whoever h
 a bell that was missed is made good by the slow look.
 """
 
+import errno
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
@@ -73,10 +74,25 @@ def ring(bells: Iterable[str]) -> None:
                 os.close(descriptor)
 
 
-async def wait_for_change(database: Database, clock: Clock) -> None:
-    """Return once another process has committed; looks every POLL_S."""
-    seen = await database.data_version()
+def remove_dead_bell(bell: str) -> None:
+    """Remove the FIFO of a process that died; one that somebody still holds open stays."""
+    try:
+        descriptor = os.open(bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a FIFO without a reader
+            Path(bell).unlink(missing_ok=True)
+    else:
+        os.close(descriptor)
+
+
+async def wait_for_change(database: Database, clock: Clock, seen: int) -> int:
+    """Return the new `data_version` once it is no longer `seen`; looks every POLL_S.
+
+    The caller hands the result to the next call, so that a commit between two calls is not missed.
+    Raises StoreUnavailable.
+    """
     while True:
         await clock.sleep(POLL_S)
-        if await database.data_version() != seen:
-            return
+        found = await database.data_version()
+        if found != seen:
+            return found

@@ -95,18 +95,35 @@ class DeliveryLoop:
 
     async def _serve(self, session: Session) -> None:
         """Until stopped, or without work for as long as the receiver keeps a session open."""
-        if not self._settled:
-            await self._deliveries.settle_former_terms(self.lease)
+        await self._settle(session)
+        idle_since = self._clock.monotonic()
+        while not self._stopping:
+            if await self._work(session):
+                idle_since = self._clock.monotonic()
+            elif not await self._wait(self._idle_left_s(idle_since)):
+                return
+
+    async def _settle(self, session: Session) -> None:
+        """What broke off, in this waiter or in one before it, is recorded and looked for before anything else."""
+        broken_off = await self._deliveries.settle_broken_off(self.lease)
+        if broken_off or not self._settled:
             await self._look(session, all_of_former_terms=True)
             self._settled = True
-        while not self._stopping:
-            if await self._deliver(session):
-                continue
-            await self._record(session.late_outcomes())
-            if await self._look_is_due():
-                await self._look(session)
-            elif not await self._wait(self._receiver.closes_after_s):
-                return
+
+    async def _work(self, session: Session) -> bool:
+        """Do one thing that is to be done now; False if there is none."""
+        if await self._deliver(session):
+            return True
+        await self._record(session.late_outcomes())
+        if await self._look_is_due():
+            await self._look(session)
+            return True
+        return False
+
+    def _idle_left_s(self, idle_since: float) -> float | None:
+        """How long the session is still kept open; being woken for nothing does not prolong it."""
+        closes_after_s = self._receiver.closes_after_s
+        return None if closes_after_s is None else max(0.0, idle_since + closes_after_s - self._clock.monotonic())
 
     async def _deliver(self, session: Session) -> bool:
         """Hand over what goes out at once; False if nothing can be now."""

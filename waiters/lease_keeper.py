@@ -47,9 +47,9 @@ class LeaseKeeper:
                 await self._renew()
 
     async def _renew(self) -> None:
-        kept = dict(self._kept)  # one that is taken meanwhile is not in the answer, and is not lost
+        kept = set(self._kept)  # one that is taken meanwhile is not asked for, and is not lost
         try:
-            terms = await while_busy(self._clock, lambda: self._leases.renew(self._process))
+            held = await while_busy(self._clock, lambda: self._leases.renew(self._process, kept))
         except SchemaTooNew as error:
             for lease in kept:
                 self._lose(lease, error)
@@ -58,9 +58,8 @@ class LeaseKeeper:
             # The lease runs on for another 40 s, and every hand-over checks it in its own transaction.
             logger.warning("the leases could not be renewed: %s", error)
             return
-        for lease in kept:
-            if terms.get(lease.address) != lease.term:
-                self._lose(lease, LeaseLost(lease.address))
+        for lease in kept - held:
+            self._lose(lease, LeaseLost(lease.address))
 
     def _lose(self, lease: Lease, reason: ChannelError) -> None:
         on_lost = self._kept.pop(lease, None)

@@ -8,7 +8,6 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -18,7 +17,7 @@ from channel.database import Database
 from channel.deliveries import Deliveries
 from channel.errors import ChannelError, LeaseLost, SchemaTooNew, StoreUnavailable
 from channel.leases import LeaseHeld, Leases
-from channel.wakeups import Bell, bells_folder, open_bell, wait_for_change
+from channel.wakeups import Bell, bells_folder, open_bell, remove_dead_bell, wait_for_change
 from waiters import status
 from waiters.background import background_tasks
 from waiters.delivery_loop import DeliveryLoop
@@ -41,6 +40,7 @@ class _Served:
 
     first_attempt: anyio.Event
     until_idle: bool
+    wanted_again: bool = False
     loop: DeliveryLoop | None = None
     trouble: str = ""
 
@@ -82,6 +82,7 @@ class Supervisor:
         served = self._served.get(address)
         if served is not None:
             served.until_idle = served.until_idle and until_idle
+            served.wanted_again = True  # its waiter may be about to end
             self.wake(address)
             return
         if self._stopping:
@@ -113,8 +114,8 @@ class Supervisor:
         bell = await self._open_bell()
         former_bell = await self._leases.bell(address)
         lease = await self._leases.take(address, self._process, str(bell.path))
-        if former_bell not in ("", str(bell.path)):
-            Path(former_bell).unlink(missing_ok=True)
+        if former_bell:
+            remove_dead_bell(former_bell)
         loop = DeliveryLoop(lease, receiver, self._deliveries, self._leases, self._clock)
         lost: list[ChannelError] = []
         with anyio.CancelScope() as scope:
@@ -153,9 +154,10 @@ class Supervisor:
         back_off = BackOff()
         try:
             while not self._stopping:
+                served.wanted_again = False
                 try:
                     await self.hold(address, receiver, until_idle=served.until_idle)
-                    if served.until_idle:
+                    if served.until_idle and not served.wanted_again:
                         return
                 except (LeaseHeld, LeaseLost):
                     served.first_attempt.set()
@@ -221,13 +223,14 @@ class Supervisor:
                 self._wake_all()
 
     async def _poll(self) -> None:
+        seen = -1  # no version: the first look wakes everyone once
         while True:
             try:
-                await wait_for_change(self._database, self._clock)
+                seen = await wait_for_change(self._database, self._clock, seen)
             except StoreUnavailable as error:
                 logger.warning("the channel could not be looked at: %s", error)
-                await self._clock.sleep(HELD_ELSEWHERE_S)
-            self._wake_all()
+            else:
+                self._wake_all()
 
     def _wake_all(self) -> None:
         for loop in self._loops:

@@ -55,6 +55,9 @@ VALUES (:room_id, :name, :connection_id, :now_ms) RETURNING role_id;
 -- end_role: a registration ends
 UPDATE roles SET ended_at_ms = :now_ms, ended_by = :ended_by WHERE role_id = :role_id;
 
+-- name_heir: a role was taken over; whoever took it is the heir of all before it
+UPDATE roles SET heir_role_id = :new_role_id WHERE role_id = :role_id OR heir_role_id = :role_id;
+
 -- move_pending: what waits for a role follows to its next registration
 UPDATE deliveries SET role_id = :new_role_id WHERE role_id = :role_id AND state = 'pending';
 
@@ -111,12 +114,22 @@ RETURNING delivery_id;
 SELECT policy, state, detail, looks, absent_since_ms, repeats FROM deliveries WHERE delivery_id = :delivery_id;
 
 -- record_outcome: a transition, or a look that found nothing new
-UPDATE deliveries SET state = :state, last_event = :event, detail = :detail, changed_at_ms = :now_ms,
-  repeats = :repeats, receiver_ref = coalesce(:reference, receiver_ref),
+UPDATE deliveries SET state = :state, last_event = :event, detail = :detail,
+  changed_at_ms = CASE WHEN state = :state THEN changed_at_ms ELSE :now_ms END, repeats = :repeats, receiver_ref = coalesce(:reference, receiver_ref),
   accepted_at_ms = CASE WHEN :state = 'accepted' THEN coalesce(accepted_at_ms, :now_ms) ELSE accepted_at_ms END,
   seen_at_ms = CASE WHEN :state = 'seen' THEN coalesce(seen_at_ms, :now_ms) ELSE seen_at_ms END,
   looks = :looks, next_look_at_ms = :next_look_at_ms, absent_since_ms = :absent_since_ms
 WHERE delivery_id = :delivery_id;
+
+-- owed_to: a delivery waits again, and its role has ended meanwhile: who took the role over, or the role itself.
+-- A notice of the channel is meant for the session that lost the role, and follows nobody.
+SELECT owed.role_id, owed.room_id, owed.name, owed.ended_at_ms FROM deliveries d
+  JOIN messages m ON m.message_id = d.message_id JOIN roles r ON r.role_id = d.role_id
+  JOIN roles owed ON owed.role_id = coalesce(r.heir_role_id, r.role_id)
+WHERE d.delivery_id = :delivery_id AND r.ended_at_ms IS NOT NULL AND m.sender_role_id IS NOT NULL;
+
+-- follow_role: a delivery that waits again goes to who took the role over
+UPDATE deliveries SET role_id = :role_id WHERE delivery_id = :delivery_id;
 
 -- note_waiting: why the pending deliveries of an address are not handed over now
 UPDATE deliveries SET detail = :detail WHERE state = 'pending' AND detail <> :detail
@@ -135,7 +148,8 @@ WHERE delivery_id = :delivery_id AND state = 'pending';
 SELECT 1 FROM roles WHERE role_id = :role_id AND ended_at_ms IS NULL;
 
 -- open_at_address: what was handed over at an address and is not settled; then what the roles of this address
--- were given elsewhere: by a dead process of the same session, and by the session that held the name before
+-- were given elsewhere: in a dead process of the same session, and in the session that held the role before.
+-- That only under `monitor`: a transcript can be read from anywhere, a queue is looked at through its own thread.
 SELECT d.delivery_id, d.message_id, d.state, d.text_sha256, d.place, d.handed_over_at_ms, d.term, d.address,
   d.next_look_at_ms, r.ended_by
 FROM deliveries d JOIN roles r ON r.role_id = d.role_id
@@ -144,19 +158,18 @@ UNION
 SELECT d.delivery_id, d.message_id, d.state, d.text_sha256, d.place, d.handed_over_at_ms, d.term, d.address,
   d.next_look_at_ms, before.ended_by
 FROM connections c JOIN roles held ON held.connection_id = c.connection_id AND held.ended_at_ms IS NULL
-  JOIN roles before ON before.room_id = held.room_id AND before.name = held.name
-    AND (before.role_id = held.role_id OR before.ended_by = 'taken_over')
-  JOIN deliveries d ON d.role_id = before.role_id
-WHERE c.address = :address AND d.address <> :address AND d.policy = :policy
+  JOIN roles before ON before.role_id = held.role_id OR before.heir_role_id = held.role_id
+  CROSS JOIN deliveries d ON d.role_id = before.role_id
+WHERE c.address = :address AND d.address <> :address AND d.policy = :policy AND :policy = 'monitor'
   AND d.state IN ('handed_over', 'accepted', 'uncertain')
 ORDER BY 2;
 
 -- record_silent_look: a look that said nothing
 UPDATE deliveries SET looks = :looks, next_look_at_ms = :next_look_at_ms WHERE delivery_id = :delivery_id;
 
--- handed_over_by_former_terms: what the last holder of a lease left in the middle
-SELECT delivery_id FROM deliveries
-WHERE address = :address AND state = 'handed_over' AND term < :term ORDER BY message_id;
+-- broken_off: hand-overs at an address of which nobody said what became of them
+SELECT delivery_id, policy, term FROM deliveries
+WHERE address = :address AND state = 'handed_over' ORDER BY message_id;
 
 -- next_look: when the next look-up of an address falls due
 SELECT min(next_look_at_ms) FROM deliveries
@@ -186,9 +199,10 @@ ON CONFLICT (address) DO UPDATE SET process = excluded.process, term = term + 1,
   renewed_at_ms = excluded.renewed_at_ms, released_at_ms = NULL, detail = '', bell = excluded.bell
 RETURNING term;
 
--- renew_leases: all leases of a process, in one statement
+-- renew_leases: the leases that a process keeps, in one statement; addresses in a JSON array
 UPDATE waiters SET lease_until_ms = :lease_until_ms, boot_id = :boot_id, renewed_at_ms = :now_ms
-WHERE process = :process AND released_at_ms IS NULL RETURNING address, term;
+WHERE address IN (SELECT value FROM json_each(:addresses)) AND process = :process AND released_at_ms IS NULL
+RETURNING address, term;
 
 -- release_lease: the holder stops
 UPDATE waiters SET released_at_ms = :now_ms, detail = :detail, bell = ''

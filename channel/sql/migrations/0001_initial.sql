@@ -44,6 +44,7 @@ CREATE TABLE roles (
 ) STRICT;
 CREATE UNIQUE INDEX roles_held ON roles (room_id, name) WHERE ended_at_ms IS NULL;
 CREATE UNIQUE INDEX roles_one_a_room ON roles (connection_id, room_id) WHERE ended_at_ms IS NULL;
+CREATE INDEX roles_by_heir ON roles (heir_role_id) WHERE heir_role_id IS NOT NULL;
 CREATE INDEX roles_by_connection ON roles (connection_id, room_id);
 
 CREATE TABLE former_names (
