@@ -63,7 +63,7 @@ class Connection:
         if method in self.silenced or (self._turns_silenced and method.startswith(TURN_PREFIXES)):
             return
         message: Json = {"method": method, "params": params}
-        if self.server.version.stamps_notifications:
+        if not self.server.version.is_early:
             message["emittedAtMs"] = self.server.home.clock.now_ms()
         await self._write(message)
 
@@ -101,7 +101,8 @@ class Connection:
         """What a client gets after `initialize`, before the answer to anything else."""
         for summary in self.server.config_warnings():
             await self.notify("configWarning", summary)
-        await self.notify("remoteControl/status/changed", self.server.remote_control())
+        if not self.server.version.is_early:
+            await self.notify("remoteControl/status/changed", self.server.remote_control())
 
     async def _dispatch(self, request: Json) -> Json:
         methods = {name: self._guarded(name, request) for name in self.server.version.methods}

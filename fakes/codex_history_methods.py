@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fakes.codex_connection import Connection
 
 ITEMS_PAGE_MAX = 100  # larger limits are cut; those of turns are honoured
+ITEMS_SCOPE = "itemsByCreatedAtOrdinal"
 OMIT_TURNS = "omit `includeTurns` or set it to `false`, then page with"
 
 Entry = tuple[int, Json]  # rollout ordinal, shape
@@ -36,7 +37,7 @@ async def items_list(
     items = to.server.home.items(thread.id)
     entries = [(item.ordinal, shapes.listed_item(item)) for item in items if turnId in (None, item.turn_id)]
     size = min(page_size(limit), ITEMS_PAGE_MAX)
-    return _page(thread.id, "itemsByCreatedAtOrdinal", entries, sortDirection or "asc", cursor, size)
+    return _page(thread.id, ITEMS_SCOPE, entries, sortDirection or "asc", cursor, size)
 
 
 async def turns_list(
@@ -81,6 +82,19 @@ async def full_turns(to: "Connection", thread: Thread, advice: str) -> list[Json
         )
         await to.notify("deprecationNotice", {"summary": summary, "details": None})
     return _turns(to, thread, "full")
+
+
+def newest_cursors(to: "Connection", thread: Thread) -> Json:
+    """The cursors in the answer to thread/resume; None for a thread without turns or items."""
+    home = to.server.home
+    newest = {
+        "turnsBackwardsCursor": ("turns", [turn.ordinal for turn in home.turns(thread.id)]),
+        "itemsBackwardsCursor": (ITEMS_SCOPE, [item.ordinal for item in home.items(thread.id)]),
+    }
+    return {
+        name: _cursor(thread.id, scope, ordinals[-1], include=True) if ordinals else None
+        for name, (scope, ordinals) in newest.items()
+    }
 
 
 def _turns(to: "Connection", thread: Thread, view: str) -> list[Json]:

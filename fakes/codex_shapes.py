@@ -162,10 +162,10 @@ def thread(home: CodexHome, of: Thread, version: CodexVersion, status: Json, ori
         "daybreakEnabled": None,
         "turns": [],
     }
-    return {name: shape[name] for name in _OLD_THREAD_FIELDS.split()} if version.small_threads else shape
+    return {name: shape[name] for name in _OLD_THREAD_FIELDS.split()} if version.is_early else shape
 
 
-def started_thread(shape: Json, cwd: str, version: CodexVersion) -> Json:
+def started_thread(home: CodexHome, shape: Json, cwd: str, version: CodexVersion) -> Json:
     """The result of thread/start around the thread's own `shape`."""
     result: Json = {
         "thread": shape,
@@ -189,21 +189,23 @@ def started_thread(shape: Json, cwd: str, version: CodexVersion) -> Json:
         "reasoningEffort": None,
         "multiAgentMode": "explicitRequestOnly",
     }
-    if not version.small_threads:
+    if not version.is_early:
         return result
-    result["sandbox"]["readOnlyAccess"] = {"type": "fullAccess"}
+    result["sandbox"] |= {
+        "writableRoots": [f"{home.path}/memories"],
+        "readOnlyAccess": {"type": "fullAccess"},
+    }
     return {name: result[name] for name in _OLD_START_FIELDS.split()}
 
 
-def resumed_thread(shape: Json, cwd: str, version: CodexVersion) -> Json:
-    """The result of thread/resume."""
+def resumed_thread(home: CodexHome, shape: Json, cwd: str, version: CodexVersion, cursors: Json) -> Json:
+    """The result of thread/resume; `cursors` lead back from the newest turn and item."""
     settings = {"model": MODEL, "reasoning_effort": None, "developer_instructions": None}
     return {
-        **started_thread(shape, cwd, version),
+        **started_thread(home, shape, cwd, version),
         "collaborationMode": {"mode": "default", "settings": settings},
         "initialTurnsPage": None,
-        "turnsBackwardsCursor": None,
-        "itemsBackwardsCursor": None,
+        **cursors,
     }
 
 

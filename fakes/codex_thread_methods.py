@@ -5,7 +5,7 @@
 from typing import TYPE_CHECKING, Any
 
 from fakes import codex_shapes as shapes
-from fakes.codex_history_methods import full_turns
+from fakes.codex_history_methods import full_turns, newest_cursors
 from fakes.codex_lookups import archived, has_writer, load, loaded_thread, stored_thread, thread_id, with_elements
 from fakes.codex_params import is_header_value, refuse
 from fakes.codex_shapes import Json
@@ -42,7 +42,7 @@ async def thread_start(to: "Connection", /, cwd: str | None = None, historyMode:
     loaded.subscribers.append(to)
     shape = to.server.thread_shape(thread)
     to.after_answer("thread/started", {"thread": shape})
-    return shapes.started_thread(shape, thread.cwd, to.server.version)
+    return shapes.started_thread(to.server.home, shape, thread.cwd, to.server.version)
 
 
 async def thread_resume(to: "Connection", /, threadId: str, excludeTurns: bool | None = None, **_: Any) -> Json:
@@ -55,7 +55,9 @@ async def thread_resume(to: "Connection", /, threadId: str, excludeTurns: bool |
     shape = to.server.thread_shape(thread)
     if not excludeTurns:
         shape["turns"] = await full_turns(to, thread, EXCLUDE_TURNS)
-    return shapes.resumed_thread(shape, thread.cwd, to.server.version)
+    await loaded.tell_status()
+    cursors = newest_cursors(to, thread)
+    return shapes.resumed_thread(to.server.home, shape, thread.cwd, to.server.version, cursors)
 
 
 async def thread_archive(to: "Connection", /, threadId: str, **_: Any) -> Json:

@@ -82,6 +82,9 @@ class LoadedThread:
         for each in list(self._everyone if method in SEEN_BY_ALL else self.subscribers):
             await each.notify(method, params)
 
+    async def tell_status(self) -> None:
+        await self.tell("thread/status/changed", {"threadId": self.thread_id, "status": self.status})
+
     async def tell_queue_changed(self) -> None:
         await self.tell("thread/queue/changed", {"threadId": self.thread_id})
 
@@ -94,7 +97,7 @@ class LoadedThread:
     async def _play(self, turn: Turn) -> None:
         self._cut_short = anyio.Event()
         exchange = Exchange(self.home, "turn")
-        await self._tell_status(shapes.ACTIVE)
+        await self.tell_status()
         await self.tell("turn/started", self._with_turn(shapes.new_turn(turn)))
         await self._faults.at("row_taken", exchange)
         if "block" in exchange.marks:
@@ -130,9 +133,6 @@ class LoadedThread:
     def _with_turn(self, turn: Json) -> Json:
         return {"threadId": self.thread_id, "turn": turn}
 
-    async def _tell_status(self, status: Json) -> None:
-        await self.tell("thread/status/changed", {"threadId": self.thread_id, "status": status})
-
     async def _tell_item(self, turn: Turn, body: Json) -> None:
         where = {"threadId": self.thread_id, "turnId": turn.id}
         started = {**body, "completedAtMs": None, **({"text": ""} if "text" in body else {})}
@@ -146,6 +146,6 @@ class LoadedThread:
 
     async def _tell_end(self, turn: Turn, items: list[Json]) -> None:
         view = "summary" if items else "notLoaded"
-        await self._tell_status(shapes.IDLE)
+        await self.tell_status()
         ended = {**shapes.ended_turn(turn), "items": items, "itemsView": view}
         await self.tell("turn/completed", self._with_turn(ended))

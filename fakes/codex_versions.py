@@ -73,27 +73,15 @@ _METHODS_0_120 = """
 
 @dataclass(frozen=True)
 class CodexVersion:
-    """`stamps_notifications`: whether they carry emittedAtMs. `small_threads`: whether a thread's JSON has
-    only the fields of old releases. `history_mode`: of the threads it starts unless told otherwise."""
+    """`history_mode`: of the threads it starts unless told otherwise. `is_early`: before most of what is on
+    the wire now, so a thread has few fields, notifications no emittedAtMs, and there is no remote control."""
 
     number: str
     methods: tuple[str, ...]
-    stamps_notifications: bool = True
-    small_threads: bool = False
     history_mode: str = "paginated"
+    is_early: bool = False
 
 
 CURRENT = CodexVersion("0.171.0", tuple(_METHODS_0_171.split()))
-VERSIONS = {
-    version.number: version
-    for version in (
-        CURRENT,
-        CodexVersion(
-            "0.120.0",
-            tuple(_METHODS_0_120.split()),
-            stamps_notifications=False,
-            small_threads=True,
-            history_mode="legacy",
-        ),
-    )
-}
+EARLY = CodexVersion("0.120.0", tuple(_METHODS_0_120.split()), history_mode="legacy", is_early=True)
+VERSIONS = {version.number: version for version in (CURRENT, EARLY)}
