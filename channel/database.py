@@ -137,8 +137,8 @@ class Database:
 
 
 @asynccontextmanager
-async def open_database(path: Path, *, durable: bool) -> AsyncIterator[Database]:
-    """Open the channel file, made or migrated if need be.
+async def open_database(path: Path, *, durable: bool, create: bool = True) -> AsyncIterator[Database]:
+    """Open the channel file, migrated if need be, and made if it is not there and `create` is True.
 
     `durable`: a commit survives power loss (synchronous=FULL); else it survives any crash of processes.
     Raises UnsafePlace, StoreBroken, SchemaTooNew, StoreBusy.

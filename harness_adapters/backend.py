@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import logging
+from pathlib import Path
+
 import anyio
 
 from channel.errors import StoreBusy, StoreUnavailable
@@ -14,6 +17,8 @@ ANSWER_S_MAX = 0.06
 
 OPEN_S_MAX = 8.0
 """A call waits for the database this long, then says that it is busy; SQLite itself gives up after 5 s."""
+
+logger = logging.getLogger(__name__)
 
 
 class Backend:
@@ -34,6 +39,8 @@ class Backend:
                 await self._serve()
             except StoreUnavailable as error:
                 self._error = error
+            except Exception:
+                logger.exception("the channel failed, and is opened again at the next call")
             self._channel = self._calls = None
             self._settled.set()
             self._wanted = anyio.Event()

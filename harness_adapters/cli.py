@@ -88,7 +88,7 @@ def _message(options: argparse.Namespace) -> int:
 async def _read_message(database: Path, message_id: int) -> str:
     from harness_adapters.composition import open_channel
 
-    async with open_channel(database, durable=False) as channel:
+    async with open_channel(database, durable=False, create=False) as channel:
         return (await channel.deliveries.message(message_id)).text
 
 

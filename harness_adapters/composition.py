@@ -38,13 +38,13 @@ def default_database() -> Path:
 
 
 @asynccontextmanager
-async def open_channel(path: Path, *, durable: bool) -> AsyncIterator[Channel]:
-    """The channel at `path`, made if need be.
+async def open_channel(path: Path, *, durable: bool, create: bool = True) -> AsyncIterator[Channel]:
+    """The channel at `path`, made if it is not there and `create` is True.
 
     `durable`: a commit survives power loss. Raises StoreUnavailable.
     """
     clock, ids, process = SystemClock(), SystemIds(), processes.own_identity()
-    async with open_database(path, durable=durable) as database:
+    async with open_database(path, durable=durable, create=create) as database:
         presence = Presence(clock, processes.boot_id(), _is_alive)
         leases = Leases(database, clock, presence)
         deliveries = Deliveries(database, clock, leases)

@@ -53,9 +53,8 @@ class ToolCalls:
             caller, given.text("room"), given.text("name"), given.optional_text("policy")
         )
         self._recognised = {caller}
-        await self._wake(joined.roles)
-        if joined.replaced is not None:
-            ring([joined.replaced.bell])
+        touched = {caller.address, joined.replaced.address if joined.replaced else ""}
+        ring(view.bell for view in (*joined.roles, joined.replaced) if view and view.address in touched)
         trouble = await self._serve_codex(caller, wait=True)
         roles = await self._channel.membership.roles_in(joined.role.room_id)
         answer: Answer = {
@@ -94,9 +93,9 @@ class ToolCalls:
         room = given.optional_text("room")
         await self._recognise(caller)
         left, withdrawn = await self._channel.membership.leave(caller.address, room)
-        await self._wake_rooms(left)
         answer: Answer = {"left": {role.room: role.name for role in left}}
         if withdrawn:
+            await self._wake_rooms(left)  # the senders have a notice
             answer["withdrawn"] = withdrawn
         return answer
 

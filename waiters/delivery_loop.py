@@ -5,6 +5,8 @@ the session is open -> the hand-over is committed -> the receiver writes -> the 
 A death between any two of them leaves a delivery that is looked for, and is never handed over blindly.
 """
 
+from collections.abc import Sequence
+
 import anyio
 
 from channel.clock import Clock
@@ -83,12 +85,13 @@ class DeliveryLoop:
             await self._leases.set_detail(self.lease, detail)
             self._said = detail
 
-    async def record(self, outcome: Outcome) -> None:
-        await self._record([outcome])
-        if outcome.event in _GIVEN:
-            self._back_off.succeeded()
-        elif outcome.event in _NOT_GIVEN:
-            await self._rest(outcome.why)
+    async def record(self, *outcomes: Outcome) -> None:
+        await self._record(outcomes)
+        for outcome in outcomes:
+            if outcome.event in _GIVEN:
+                self._back_off.succeeded()
+            elif outcome.event in _NOT_GIVEN:
+                await self._rest(outcome.why)
 
     async def check_lease(self) -> None:
         await self._leases.check(self.lease)
@@ -160,7 +163,7 @@ class DeliveryLoop:
         told = {outcome.delivery_id for outcome in outcomes}
         await self._deliveries.record_silent_look([each.delivery_id for each in wanted if each.delivery_id not in told])
 
-    async def _record(self, outcomes: list[Outcome]) -> None:
+    async def _record(self, outcomes: Sequence[Outcome]) -> None:
         recorded = await self._deliveries.record(outcomes)
         if any(each.changed for each in recorded):
             await self.say(self._trouble)

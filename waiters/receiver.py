@@ -42,8 +42,8 @@ class Waiter(Protocol):
         """Tell others how it goes, in the words of `waiters/status.py`; "" when all is well."""
         ...
 
-    async def record(self, outcome: Outcome) -> None:
-        """Record what became of a delivery."""
+    async def record(self, *outcomes: Outcome) -> None:
+        """Record what became of deliveries, in one transaction."""
         ...
 
     async def check_lease(self) -> None:

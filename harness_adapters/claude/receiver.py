@@ -10,8 +10,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
 
-import anyio
-
 from channel.clock import Clock
 from channel.delivery_states import Event, Policy
 from channel.messages import HandOver, OpenDelivery, Outcome, PendingDelivery
@@ -21,12 +19,15 @@ from harness_adapters.claude.pipe import OutputPipe, ReaderGone
 from harness_adapters.claude.transcript import TranscriptUnreadable, find_deliveries
 from waiters import status
 from waiters.age import age_in_words
+from waiters.background import background_tasks
 from waiters.receiver import ReceiverEnded, Waiter
 
 BLOCKED_AFTER_S = 10.0
 """A reader takes a flush within milliseconds; one that has not for so long is reported."""
 
 _STREAM_ENDED = "the stream ended, and it does not stand whole in the transcript"
+
+_NO_TRANSCRIPT = "there is no transcript to look in"
 
 
 class MonitorReceiver:
@@ -82,6 +83,7 @@ class MonitorSession:
         self._full_text_command = full_text_command
         self._waiter = waiter
         self._prepared: dict[int, FramedDelivery] = {}
+        self._is_blocked = False
 
     async def ready(self) -> None:
         """Monitor takes a flush now. What comes meanwhile goes out with it."""
@@ -108,8 +110,7 @@ class MonitorSession:
     async def hand_over(self, delivery_ids: Collection[int]) -> None:
         framed = {each: self._prepared[each] for each in self._prepared if each in delivery_ids}
         if self._pipe.is_dead():
-            for delivery_id in framed:
-                await self._waiter.record(Outcome(delivery_id, Event.NOT_WRITTEN, "the reader was gone"))
+            await self._waiter.record(*(Outcome(each, Event.NOT_WRITTEN, "the reader was gone") for each in framed))
             raise ReceiverEnded
         try:
             await self._write(framed)
@@ -138,8 +139,7 @@ class MonitorSession:
                     await self._wait_for_pace()
                     await self._waiter.check_lease()
                 await self._flush([part])
-        for delivery_id in framed:
-            await self._waiter.record(Outcome(delivery_id, Event.TAKEN))
+        await self._waiter.record(*(Outcome(delivery_id, Event.TAKEN) for delivery_id in framed))
 
     async def _flush(self, parts: Sequence[Part]) -> None:
         await self._pipe.write(flush_bytes(parts))
@@ -149,14 +149,17 @@ class MonitorSession:
 
     async def _wait_taken(self) -> None:
         """Wait however long the reader takes, and say so if it does not read."""
-        async with anyio.create_task_group() as group:
-            group.start_soon(self._report_if_blocked)
+        async with background_tasks() as tasks:
+            tasks.start_soon(self._report_if_blocked)
             await self._pipe.wait_taken()
-            group.cancel_scope.cancel()
+        if self._is_blocked:
+            self._is_blocked = False
+            await self._waiter.say("")
 
     async def _report_if_blocked(self) -> None:
         since_ms = self._clock.now_ms()
         await self._clock.sleep(BLOCKED_AFTER_S)
+        self._is_blocked = True
         await self._waiter.say(f"{status.READER_BLOCKED}: the harness has read nothing since {status.at(since_ms)}")
 
     async def _wait_for_pace(self) -> None:
@@ -196,6 +199,7 @@ class _Shown:
             for path, offset in _transcripts(delivery, present):
                 from_offset, ids = wanted.get(path, (offset, set()))
                 wanted[path] = (min(from_offset, offset), ids | {delivery.message_id})
+        self._placed = {message_id for _, ids in wanted.values() for message_id in ids}
         self._found: set[tuple[int, str]] = set()
         self._readable: set[int] = set()
         for path, (offset, ids) in wanted.items():
@@ -209,6 +213,10 @@ class _Shown:
     def holds(self, delivery: OpenDelivery) -> bool:
         """Whether it stands whole, exactly as it was written."""
         return (delivery.message_id, delivery.text_sha256) in self._found
+
+    def has_place(self, delivery: OpenDelivery) -> bool:
+        """Whether there is a transcript to look in at all, now or later."""
+        return delivery.message_id in self._placed
 
     def could_be_read(self, delivery: OpenDelivery) -> bool:
         return delivery.message_id in self._readable
@@ -230,11 +238,11 @@ def _outcome(delivery: OpenDelivery, shown: _Shown) -> Outcome | None:
     if shown.holds(delivery):
         return Outcome(delivery.delivery_id, Event.IN_TRANSCRIPT)
     if not delivery.of_former_term:
-        return None
+        return None if shown.has_place(delivery) else Outcome(delivery.delivery_id, Event.NO_TRANSCRIPT, _NO_TRANSCRIPT)
     if delivery.role_is_replaced:
         return Outcome(delivery.delivery_id, Event.RECIPIENT_REPLACED, "may have been shown to the session before")
     if not shown.could_be_read(delivery):
-        return Outcome(delivery.delivery_id, Event.NO_TRANSCRIPT, "there is no transcript to look in")
+        return Outcome(delivery.delivery_id, Event.NO_TRANSCRIPT, _NO_TRANSCRIPT)
     return Outcome(delivery.delivery_id, Event.NOT_IN_TRANSCRIPT, _STREAM_ENDED)
 
 

@@ -4,8 +4,11 @@ A closed thread's own server is gone, so any server of the account takes its lea
 start, and when a look-up falls due. Its messages then wait in the thread's queue and run on `codex resume`.
 """
 
+import logging
+
 from channel.clock import Clock
 from channel.deliveries import Deliveries
+from channel.errors import StoreBusy
 from channel.leases import Leases
 from channel.membership import Membership
 from harness_adapters.codex.receiver import CodexReceiver
@@ -16,6 +19,8 @@ SCAN_S_MAX = 600.0
 """Between two looks for threads whose server died without a word; as long as the longest look interval."""
 
 SCAN_S_MIN = 1.0
+
+logger = logging.getLogger(__name__)
 
 
 class Adoption:
@@ -42,9 +47,13 @@ class Adoption:
     async def run(self) -> None:
         """Adopt what is due, now and whenever a look-up falls due, for ever."""
         while True:
-            due, next_s = await self._deliveries.unserved_addresses()
-            for address in due:
-                await self.adopt(address)
+            next_s = None
+            try:
+                due, next_s = await self._deliveries.unserved_addresses()
+                for address in due:
+                    await self.adopt(address)
+            except StoreBusy as error:
+                logger.warning("closed threads could not be looked for: %s", error)
             await self._clock.sleep(SCAN_S_MAX if next_s is None else min(max(next_s, SCAN_S_MIN), SCAN_S_MAX))
 
     async def _serve(self, address: str, *, until_idle: bool) -> None:
@@ -52,5 +61,10 @@ class Adoption:
         channel_id = await self._membership.channel_id()
         if connection is None or connection["thread_id"] is None or channel_id is None:
             return
-        receiver = CodexReceiver(thread_of(connection), channel_id, self._clock)
+        try:
+            thread = thread_of(connection)
+        except ValueError as error:
+            logger.warning("the thread %s can't be served: %s", connection["thread_id"], error)
+            return
+        receiver = CodexReceiver(thread, channel_id, self._clock)
         self._supervisor.serve(address, receiver, until_idle=until_idle)
