@@ -15,7 +15,7 @@ As a process on stdio, as the product starts it: put it in the place of the `cod
 As the daemon with its control socket (WebSocket frames over a unix socket), in its own process
 (`app-server --listen unix://PATH`), or inside the test:
 
-    async with control_socket(home) as path: ...      # $CODEX_HOME/app-server-control/app-server-control.sock
+    async with control_socket(home) as path: ...      # app-server-control.sock in CODEX_HOME is a link to it
 
 By hand:
 
@@ -35,6 +35,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import anyio
 import anyio.abc
@@ -188,17 +189,22 @@ async def serve_websocket(
 async def control_socket(
     home: CodexHome, *, faults: str = "", version: CodexVersion = CURRENT, tick_s: float = TICK_S
 ) -> AsyncGenerator[Path, None]:
-    """A fake daemon inside the test's own process; its socket's path, where the real one has it.
+    """A fake daemon inside the test's own process; the path that its socket really has.
 
-    A fault that kills would kill the test: for those start the process with `--listen`.
+    As with the real one, `$CODEX_HOME/app-server-control/app-server-control.sock` is a link to it, since the
+    path of a socket must be short. A fault that kills would kill the test: for those start `--listen`.
     """
-    path = home.path / CONTROL_SOCKET
-    async with anyio.create_task_group() as tasks:
-        server = AppServer(home, tasks, faults=faults, version=version, tick_s=tick_s)
-        await tasks.start(serve_websocket, server, path)
-        yield path
-        tasks.cancel_scope.cancel()
-    path.unlink(missing_ok=True)
+    link = home.path / CONTROL_SOCKET
+    link.parent.mkdir(exist_ok=True)
+    with TemporaryDirectory(prefix="codex-daemon-") as folder:
+        path = Path(folder) / "control.sock"
+        link.symlink_to(path)
+        async with anyio.create_task_group() as tasks:
+            server = AppServer(home, tasks, faults=faults, version=version, tick_s=tick_s)
+            await tasks.start(serve_websocket, server, path)
+            yield path
+            tasks.cancel_scope.cancel()
+        link.unlink()
 
 
 def write_executable(path: Path, *arguments: str) -> Path:
