@@ -144,6 +144,8 @@ async def open_database(path: Path, *, durable: bool, create: bool = True) -> As
     Raises UnsafePlace, StoreBroken, SchemaTooNew, StoreBusy.
     """
     path = path.expanduser().absolute()
+    if not create and not path.exists():
+        raise StoreBroken(str(path), "there is no such file")
     try:
         _make_private(path)
     except OSError as error:
@@ -247,7 +249,7 @@ def _refuse_foreign(path: Path, *, folder: bool) -> None:
         if not stat.S_ISDIR(found.st_mode):
             raise UnsafePlace(str(path), "it is no folder")
         if found.st_mode & 0o022:
-            raise UnsafePlace(str(path), "others may write in this folder; run chmod go-w on it")
+            raise UnsafePlace(str(path), "others may write in this folder, so it must be one of your own (chmod go-w)")
         return
     if not stat.S_ISREG(found.st_mode):
         raise UnsafePlace(str(path), "it is no ordinary file")

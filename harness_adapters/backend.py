@@ -1,7 +1,5 @@
 """The channel behind the MCP server: opened beside the protocol, again after a failure, and closed in time."""
 
-from pathlib import Path
-
 import logging
 from pathlib import Path
 
