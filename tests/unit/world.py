@@ -15,7 +15,7 @@ from channel.deliveries import Deliveries
 from channel.delivery_states import Event, Policy
 from channel.leases import Lease, Leases
 from channel.membership import Caller, Joined, Membership
-from channel.messages import HandOver, Outcome, OpenDelivery, PendingDelivery
+from channel.messages import HandOver, OpenDelivery, Outcome, PendingDelivery
 from channel.presence import Presence
 from channel.sending import Sending, Sent
 from fakes.clock import FakeClock, FakeIds

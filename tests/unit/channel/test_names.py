@@ -35,7 +35,7 @@ def test_an_ordinary_name_is_taken(name: str) -> None:
     ],
 )
 def test_a_name_that_could_break_the_first_line_of_a_delivery_is_refused(name: str, why: str) -> None:
-    with pytest.raises(BadName, match="The role name .* can't be used") as refused:
+    with pytest.raises(BadName, match=r"The role name .* can't be used") as refused:
         check_name(name, "role")
 
     assert why in str(refused.value)
