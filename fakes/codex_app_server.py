@@ -13,7 +13,7 @@ As a process on stdio, as the product starts it: put it in the place of the `cod
     assert {entry["method"] for entry in home.received()} <= ALLOWED
 
 As the daemon with its control socket (WebSocket frames over a unix socket), in its own process
-(`app-server --listen unix://PATH`), or inside the test:
+(`app-server --listen unix://`, or `unix://PATH`), or inside the test:
 
     async with control_socket(home) as path: ...      # app-server-control.sock in CODEX_HOME is a link to it
 
@@ -31,9 +31,10 @@ import asyncio
 import os
 import shlex
 import signal
+import sqlite3
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -178,8 +179,6 @@ async def serve_websocket(
             server.tasks.start_soon(connection.receive, line)
         server.connections.remove(connection)
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
     async with unix_serve(serve, path, max_size=None, ping_interval=None, compression=None):
         task_status.started()
         await anyio.sleep_forever()
@@ -191,19 +190,26 @@ async def control_socket(
 ) -> AsyncGenerator[Path, None]:
     """A fake daemon inside the test's own process; the path that its socket really has.
 
-    As with the real one, `$CODEX_HOME/app-server-control/app-server-control.sock` is a link to it, since the
-    path of a socket must be short. A fault that kills would kill the test: for those start `--listen`.
+    A fault that kills would kill the test: for those start a process, `app-server --listen unix://`.
     """
-    link = home.path / CONTROL_SOCKET
-    link.parent.mkdir(exist_ok=True)
-    with TemporaryDirectory(prefix="codex-daemon-") as folder:
-        path = Path(folder) / "control.sock"
-        link.symlink_to(path)
+    with linked_socket(home) as path:
         async with anyio.create_task_group() as tasks:
             server = AppServer(home, tasks, faults=faults, version=version, tick_s=tick_s)
             await tasks.start(serve_websocket, server, path)
             yield path
             tasks.cancel_scope.cancel()
+
+
+@contextmanager
+def linked_socket(home: CodexHome) -> Iterator[Path]:
+    """A path for the daemon's socket; the one in CODEX_HOME is a link to it, since it must be short."""
+    link = home.path / CONTROL_SOCKET
+    link.parent.mkdir(exist_ok=True)
+    with TemporaryDirectory(prefix="codex-daemon-") as folder:
+        path = Path(folder) / "control.sock"
+        link.unlink(missing_ok=True)  # left by one that was killed
+        link.symlink_to(path)
+        yield path
         link.unlink()
 
 
@@ -236,14 +242,17 @@ def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def find_home(chosen: argparse.Namespace) -> CodexHome:
-    """The home to serve; the process ends, as the real one does, where CODEX_HOME does not exist."""
+    """The home to serve; the process ends, as the real one does, where it is missing or can't be written."""
     given = chosen.home or os.environ.get("CODEX_HOME")
     if given is None:
         given = Path.home() / ".codex"
         given.mkdir(exist_ok=True)
     if not Path(given).is_dir():
         raise SystemExit(f'Error: CODEX_HOME points to "{given}", but that path does not exist')
-    return CodexHome(Path(given))
+    try:
+        return CodexHome(Path(given))
+    except (OSError, sqlite3.OperationalError) as error:
+        raise SystemExit(f"Error: failed to initialize sqlite state runtime under {given}: {error}") from error
 
 
 async def serve(chosen: argparse.Namespace, home: CodexHome) -> None:
@@ -256,8 +265,11 @@ async def serve(chosen: argparse.Namespace, home: CodexHome) -> None:
             tick_s=chosen.tick,
         )
         kind, _, path = chosen.listen.partition("://")
-        if kind == "unix":
-            await serve_websocket(server, Path(path) if path else home.path / CONTROL_SOCKET)
+        if kind == "unix" and path:
+            await serve_websocket(server, Path(path))
+        elif kind == "unix":
+            with linked_socket(home) as short_path:
+                await serve_websocket(server, short_path)
         else:
             await serve_stdio(server)
         os._exit(0)  # the input has ended: requests in flight get no answer

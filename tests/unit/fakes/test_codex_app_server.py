@@ -125,6 +125,19 @@ async def test_an_owner_process_for_demos_runs_what_it_finds(bench: Bench):
     assert bench.said() == [None, "key"]
 
 
+@pytest.mark.fault("F27")
+async def test_a_home_that_cannot_be_written_ends_the_server_before_any_answer(tmp_path: Path):
+    """As a CODEX_HOME without write permission does; a file in the way stops root too."""
+    (tmp_path / "fake").touch()
+    codex = write_executable(tmp_path / "codex")
+    stderr = tmp_path / "stderr.log"
+    with anyio.fail_after(WAIT_S):
+        async with stdio_client([str(codex), "app-server"], {"CODEX_HOME": str(tmp_path)}, stderr) as client:
+            await client.ended.wait()
+            assert client.process is not None and await client.process.wait() == 1
+    assert f"Error: failed to initialize sqlite state runtime under {tmp_path}" in stderr.read_text()
+
+
 async def test_every_message_to_a_server_is_noted_with_its_key(bench: Bench):
     async with bench.server() as client:
         await client.initialize()
@@ -351,6 +364,19 @@ async def test_a_daemon_inside_the_test_runs_what_is_added_over_its_socket(bench
         await bridge.result(ADD, bench.add("key"))
         await bridge.wait_said(bench.thread, key="key")
     assert not where.is_symlink() and not path.exists()
+
+
+async def test_a_daemon_process_killed_with_an_add_in_flight_ends_the_connection(bench: Bench):
+    set_faults(bench.home, f"after_effect:{ADD}:die")
+    link = bench.home.path / "app-server-control" / "app-server-control.sock"
+    async with bench.server("--listen", "unix://"):
+        while not link.exists():  # noqa: ASYNC110 - the server is another process
+            await anyio.sleep(0.01)
+        async with socket_client(link.resolve()) as client:
+            await client.initialize()
+            await client.send(ADD, bench.add("key"))
+            await client.ended.wait()
+    assert bench.queued() == ["key"]
 
 
 # --- the differences that are written down ---
