@@ -7,7 +7,8 @@ By itself: `python -m fakes.monitor_host [--timeout SECONDS] -- COMMAND...` prin
 
 The command runs in `/bin/bash -c`, in a session and process group of its own, stdin at /dev/null,
 stdout and stderr each a unix stream socket. What becomes of its lines is in monitor_rules.py. At
-its time's end, at a stop or for too much output the group gets SIGTERM and, 1.5 s later, SIGKILL.
+its time's end, at a stop or for too much output the group gets SIGTERM and, 1.5 s later, SIGKILL; what
+it writes after that SIGTERM is read, and the session is told nothing of it.
 """
 
 import argparse
