@@ -135,6 +135,7 @@ class Deliveries:
                 text_sha256=row["text_sha256"],
                 place=row["place"],
                 handed_over_at_ms=row["handed_over_at_ms"],
+                elsewhere=row["address"] != lease.address,
                 of_former_term=row["address"] != lease.address or row["term"] < lease.term,
                 role_is_replaced=row["ended_by"] == "taken_over",
                 next_look_at_ms=row["next_look_at_ms"],

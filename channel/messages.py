@@ -46,6 +46,7 @@ class HandOver:
 class OpenDelivery:
     """A delivery that was handed over and is not settled.
 
+    `elsewhere`: it was given at another address than the one that looks, whose process is gone.
     `of_former_term`: its waiter is gone, so nothing more will be written for it.
     `place`: what the receiver noted at the hand-over. `role_is_replaced`: another session holds the role now.
     """
@@ -57,6 +58,7 @@ class OpenDelivery:
     place: str
     handed_over_at_ms: int
     of_former_term: bool
+    elsewhere: bool
     role_is_replaced: bool
     next_look_at_ms: int | None
 

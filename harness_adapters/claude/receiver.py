@@ -13,7 +13,15 @@ from pathlib import Path
 from channel.clock import Clock
 from channel.delivery_states import Event, Policy
 from channel.messages import HandOver, OpenDelivery, Outcome, PendingDelivery
-from harness_adapters.claude.framing import FLUSH_UNITS_MAX, FramedDelivery, Header, Part, encode, flush_bytes
+from harness_adapters.claude.framing import (
+    FLUSH_UNITS_MAX,
+    FramedDelivery,
+    Header,
+    Part,
+    WholeDelivery,
+    encode,
+    flush_bytes,
+)
 from harness_adapters.claude.pacing import Pacing
 from harness_adapters.claude.pipe import OutputPipe, ReaderGone
 from harness_adapters.claude.transcript import TranscriptUnreadable, find_deliveries
@@ -24,6 +32,9 @@ from waiters.receiver import ReceiverEnded, Waiter
 
 BLOCKED_AFTER_S = 10.0
 """A reader takes a flush within milliseconds; one that has not for so long is reported."""
+
+QUEUED_MS_MAX = 600_000
+"""An event in a session's queue is shown after the tool call or turn that runs; longer than this, it is repeated."""
 
 _STREAM_ENDED = "the stream ended, and it does not stand whole in the transcript"
 
@@ -120,7 +131,7 @@ class MonitorSession:
     async def look_for(self, open_deliveries: Sequence[OpenDelivery]) -> list[Outcome]:
         """What the transcripts hold: that of the hand-over from its offset on, and the present one."""
         shown = _Shown(open_deliveries, self._transcript())
-        outcomes = (_outcome(delivery, shown) for delivery in open_deliveries)
+        outcomes = (_outcome(delivery, shown, self._clock.now_ms()) for delivery in open_deliveries)
         return [outcome for outcome in outcomes if outcome is not None]
 
     def late_outcomes(self) -> list[Outcome]:
@@ -200,19 +211,25 @@ class _Shown:
                 from_offset, ids = wanted.get(path, (offset, set()))
                 wanted[path] = (min(from_offset, offset), ids | {delivery.message_id})
         self._placed = {message_id for _, ids in wanted.values() for message_id in ids}
-        self._found: set[tuple[int, str]] = set()
+        self._shown: set[tuple[int, str]] = set()
+        self._queued: set[tuple[int, str]] = set()
         self._readable: set[int] = set()
         for path, (offset, ids) in wanted.items():
             try:
-                wholes = find_deliveries(path, offset, ids)
+                self._shown |= _writings(find_deliveries(path, offset, ids))
+                self._queued |= _writings(find_deliveries(path, offset, ids, queued=True))
             except TranscriptUnreadable:
                 continue
             self._readable |= ids
-            self._found |= {(whole.header.message_id, _hash(whole.text)) for whole in wholes}
 
     def holds(self, delivery: OpenDelivery) -> bool:
-        """Whether it stands whole, exactly as it was written."""
-        return (delivery.message_id, delivery.text_sha256) in self._found
+        """Whether it was put before the model whole, exactly as it was written."""
+        return (delivery.message_id, delivery.text_sha256) in self._shown
+
+    def will_hold(self, delivery: OpenDelivery, now_ms: int) -> bool:
+        """Whether the session has it in its queue of events, and shows it at the end of what it does now."""
+        in_queue = (delivery.message_id, delivery.text_sha256) in self._queued
+        return in_queue and not delivery.elsewhere and now_ms - delivery.handed_over_at_ms < QUEUED_MS_MAX
 
     def has_place(self, delivery: OpenDelivery) -> bool:
         """Whether there is a transcript to look in at all, now or later."""
@@ -233,17 +250,23 @@ def _transcripts(delivery: OpenDelivery, present: Path | None) -> list[tuple[Pat
     return found
 
 
-def _outcome(delivery: OpenDelivery, shown: _Shown) -> Outcome | None:
-    """None: nothing is known yet, and the stream goes on."""
+def _outcome(delivery: OpenDelivery, shown: _Shown, now_ms: int) -> Outcome | None:
+    """None: nothing is known yet; it is looked for again."""
     if shown.holds(delivery):
         return Outcome(delivery.delivery_id, Event.IN_TRANSCRIPT)
     if not delivery.of_former_term:
         return None if shown.has_place(delivery) else Outcome(delivery.delivery_id, Event.NO_TRANSCRIPT, _NO_TRANSCRIPT)
+    if shown.will_hold(delivery, now_ms):
+        return None
     if delivery.role_is_replaced:
         return Outcome(delivery.delivery_id, Event.RECIPIENT_REPLACED, "may have been shown to the session before")
     if not shown.could_be_read(delivery):
         return Outcome(delivery.delivery_id, Event.NO_TRANSCRIPT, _NO_TRANSCRIPT)
     return Outcome(delivery.delivery_id, Event.NOT_IN_TRANSCRIPT, _STREAM_ENDED)
+
+
+def _writings(wholes: Sequence[WholeDelivery]) -> set[tuple[int, str]]:
+    return {(whole.header.message_id, _hash(whole.text)) for whole in wholes}
 
 
 def _hash(text: str) -> str:

@@ -9,7 +9,7 @@ same text also stands in `api-request-blob` records, which mean nothing here.
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,12 @@ class TranscriptUnreadable(Exception):
     """Nothing can be said about what the session was shown: the file is not there, or not to be read."""
 
 
-def find_deliveries(transcript: Path, offset: int, message_ids: Collection[int]) -> list[WholeDelivery]:
+def find_deliveries(
+    transcript: Path, offset: int, message_ids: Collection[int], *, queued: bool = False
+) -> list[WholeDelivery]:
     """Each writing of these messages that stands whole, with every part, after `offset` bytes.
+
+    With `queued`, what Claude Code has put in its queue of events, shown since or not.
 
     A message may be found more than once (it was repeated). Whoever asks compares the hash of `text` with
     that of what was written. Reads line by line; keeps only what it looks for.
@@ -39,7 +43,7 @@ def find_deliveries(transcript: Path, offset: int, message_ids: Collection[int])
     """
     lines_of_task: dict[str, list[str]] = {}
     wanted: dict[str, bool] = {}
-    for task_id, text in _shown_events(transcript, offset):
+    for task_id, text in _events(transcript, offset, _queued_texts if queued else _shown_texts):
         # One Monitor's events go on where its last one ended; another's may stand between them.
         for line in text.split("\n"):
             header = parse_header(line)
@@ -50,8 +54,8 @@ def find_deliveries(transcript: Path, offset: int, message_ids: Collection[int])
     return [whole for lines in lines_of_task.values() for whole in whole_deliveries(lines)]
 
 
-def _shown_events(transcript: Path, offset: int) -> Iterator[tuple[str, str]]:
-    """Task id and text of each event that was put before the model, in the order of the file."""
+def _events(transcript: Path, offset: int, texts_of: Callable[[Any], list[str]]) -> Iterator[tuple[str, str]]:
+    """Task id and text of each event in the records that `texts_of` knows, in the order of the file."""
     for line in _lines(transcript, offset):
         if _NOTIFICATION not in line:
             continue
@@ -59,7 +63,7 @@ def _shown_events(transcript: Path, offset: int) -> Iterator[tuple[str, str]]:
             record = json.loads(line)
         except ValueError:
             continue
-        for text in _shown_texts(record):
+        for text in texts_of(record):
             for event in _EVENT.finditer(text):
                 yield event[1], _without_entities(event[2])
 
@@ -87,6 +91,14 @@ def _shown_texts(record: Any) -> list[str]:
         case {"type": "user", "message": {"content": [*blocks]}}:
             return [block["text"] for block in blocks if _is_text(block)]
         case {"type": "attachment", "attachment": {"type": "queued_command", "prompt": str(text)}}:
+            return [text]
+    return []
+
+
+def _queued_texts(record: Any) -> list[str]:
+    """The text of a record that puts something into the queue of events."""
+    match record:
+        case {"type": "queue-operation", "operation": "enqueue", "content": str(text)}:
             return [text]
     return []
 

@@ -19,11 +19,11 @@ def test_an_uncertain_delivery_is_looked_for_every_ten_seconds_for_three_minutes
     assert intervals[18:] == [20, 40, 80, 160, 320, 600, 600, 600]
 
 
-@pytest.mark.parametrize("state", [State.ACCEPTED, State.UNCERTAIN])
+@pytest.mark.parametrize("state", [State.HANDED_OVER, State.ACCEPTED, State.UNCERTAIN])
 def test_the_looks_never_end(state: State) -> None:
     assert look_after_s(state, 10_000_000) == LOOK_S_MAX
 
 
-@pytest.mark.parametrize("state", [State.PENDING, State.HANDED_OVER, State.SEEN, State.CONFLICT, State.WITHDRAWN])
+@pytest.mark.parametrize("state", [State.PENDING, State.SEEN, State.CONFLICT, State.WITHDRAWN])
 def test_nothing_else_is_looked_for(state: State) -> None:
     assert look_after_s(state, 0) is None

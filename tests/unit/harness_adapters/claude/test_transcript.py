@@ -204,3 +204,17 @@ def test_a_delivery_in_a_real_transcript_is_found_where_its_events_stand(tmp_pat
     transcript.write_text(recorded, "utf-8")
 
     assert [whole.text for whole in find_deliveries(transcript, 0, [12])] == [framed.text]
+
+
+def test_what_is_queued_but_not_yet_shown_is_told_apart(tmp_path: Path) -> None:
+    """Ours: an event in the session's queue will be shown, so it is not printed again yet."""
+    transcript = tmp_path / "t.jsonl"
+    notification = (
+        '<task-notification>\n<task-id>b1</task-id>\n<summary>Monitor event: "m"</summary>\n'
+        "<event>7 room alice\n|hello</event>\n</task-notification>"
+    )
+    record = {"type": "queue-operation", "operation": "enqueue", "content": notification}
+    transcript.write_text(json.dumps(record) + "\n")
+
+    assert find_deliveries(transcript, 0, {7}) == []
+    assert [whole.text for whole in find_deliveries(transcript, 0, {7}, queued=True)] == ["7 room alice\n|hello"]
