@@ -208,6 +208,15 @@ async def socket_client(path: Path) -> AsyncGenerator[RawClient]:
             tasks.cancel_scope.cancel()
 
 
+async def listening(path: Path) -> None:
+    """Return once a server accepts connections on the unix socket `path`; that the file exists is not enough."""
+    while True:
+        with suppress(OSError):
+            async with await anyio.connect_unix(str(path)):
+                return
+        await anyio.sleep(POLL_S)
+
+
 async def _lines(process: Process) -> AsyncIterator[str]:
     assert process.stdout is not None
     stream = BufferedByteReceiveStream(process.stdout)

@@ -10,13 +10,11 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
-import anyio
-
 from fakes.codex_store import CodexHome as FakeHome
 from fakes.codex_thread import HANG_MARK, new_thread
 from fakes.faults import set_faults
 from fakes.responses_api import CallFunction, Hold, ModelRequest, Reply, ResponsesApi, Say, serve_responses_api
-from tests.contract.app_server_client import RawClient, stdio_client
+from tests.contract.app_server_client import RawClient, listening, stdio_client
 from tests.real.codex_home import CodexHome as RealHome
 from tests.real.codex_home import codex_home
 
@@ -58,8 +56,7 @@ class AppServers(ABC):
         """A server process that listens on a unix socket, as the shared daemon does; the socket's path."""
         path = self.stderr.parent / "control.sock"
         async with self.process("--listen", f"unix://{path}"):
-            while not path.exists():  # noqa: ASYNC110 - the server is another process
-                await anyio.sleep(0.02)
+            await listening(path)
             yield path
 
     @abstractmethod

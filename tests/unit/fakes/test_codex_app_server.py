@@ -22,7 +22,7 @@ from fakes.codex_thread import AlreadyOwned, ThreadOwner, new_thread
 from fakes.codex_versions import CURRENT
 from fakes.divergences import DIVERGENCES
 from fakes.faults import APPROVAL_METHOD, UNKNOWN_METHOD, WHATS_AT, Fault, set_faults
-from tests.contract.app_server_client import RawClient, socket_client, stdio_client, text
+from tests.contract.app_server_client import RawClient, listening, socket_client, stdio_client, text
 
 ADD = "thread/queue/add"
 WAIT_S = 20
@@ -370,8 +370,9 @@ async def test_a_daemon_process_killed_with_an_add_in_flight_ends_the_connection
     set_faults(bench.home, f"after_effect:{ADD}:die")
     link = bench.home.path / "app-server-control" / "app-server-control.sock"
     async with bench.server("--listen", "unix://"):
-        while not link.exists():  # noqa: ASYNC110 - the server is another process
+        while not link.is_symlink():  # noqa: ASYNC110 - the server is another process
             await anyio.sleep(0.01)
+        await listening(link.resolve())
         async with socket_client(link.resolve()) as client:
             await client.initialize()
             await client.send(ADD, bench.add("key"))
@@ -434,8 +435,7 @@ async def test_resuming_tells_nothing_of_past_usage(bench: Bench):
 async def test_a_listening_server_ends_on_the_first_sigterm(bench: Bench):
     path = bench.root / "s.sock"
     async with bench.server("--listen", f"unix://{path}") as server:
-        while not path.exists():  # noqa: ASYNC110 - the server is another process
-            await anyio.sleep(0.01)
+        await listening(path)
         async with socket_client(path) as client:
             await client.initialize()
             await client.result("thread/resume", {"threadId": bench.thread, "excludeTurns": True})
