@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -185,7 +184,8 @@ subprocess.Popen([sys.executable, "-c", {inner!r}], stdin=subprocess.DEVNULL).wa
         async with await anyio.create_unix_listener(tmp_path / "s") as listener:
             async with open_child(program(source)):
                 link: SocketStream = await listener.accept()
-            await has_ended(link)
+            async with link:
+                await has_ended(link)
 
 
 async def test_cancelling_the_body_ends_the_child_as_well(program: Program) -> None:
@@ -240,12 +240,13 @@ async def test_the_child_ends_when_we_are_killed(program: Program, tmp_path: Pat
     with anyio.fail_after(SOON):
         async with await anyio.create_unix_listener(tmp_path / "s") as listener:
             command = [sys.executable, "-c", HOLDER, str(codex)]
-            async with await anyio.open_process(command, cwd=PROJECT, stderr=subprocess.DEVNULL) as holder:
+            async with await anyio.open_process(command, cwd=PROJECT, stderr=None) as holder:
                 link: SocketStream = await listener.accept()
-                assert holder.stdout is not None
-                assert await holder.stdout.receive() == b"ready\n"
-                holder.send_signal(signal.SIGKILL)
-                await has_ended(link)
+                async with link:
+                    assert holder.stdout is not None
+                    assert (await holder.stdout.receive()).startswith(b"ready")
+                    holder.send_signal(signal.SIGKILL)
+                    await has_ended(link)
 
 
 def linked_to(path: Path) -> str:
@@ -255,9 +256,8 @@ def linked_to(path: Path) -> str:
 
 async def has_ended(link: SocketStream) -> None:
     """Return once the program that holds the other end of `link` is gone."""
-    async with link:
-        with pytest.raises(anyio.EndOfStream):
-            await link.receive()
+    with pytest.raises(anyio.EndOfStream):
+        await link.receive()
 
 
 @pytest.mark.fault("F24")
