@@ -6,7 +6,7 @@ from typing import TypeVar
 from channel.clock import Clock
 from channel.errors import StoreBusy
 
-ATTEMPTS_MAX = 4
+REPEATS_MAX = 3
 FIRST_PAUSE_S = 0.2
 PAUSE_S_MAX = 2.0
 
@@ -21,17 +21,24 @@ async def while_busy(clock: Clock, call: Callable[[], Awaitable[Result]]) -> Res
 
     `call` must be safe to repeat. SQLite itself waits some seconds in each try.
     """
-    # Imported here: a streamer starts without it, and a locked database is rare.
+    try:
+        return await call()
+    except StoreBusy:
+        pass
+    # Imported here: a streamer does without it as long as it can, and a locked database is rare.
     from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+    async def again() -> Result:  # tenacity awaits only what is a coroutine function
+        return await call()
 
     retrying = AsyncRetrying(
         sleep=clock.sleep,
-        stop=stop_after_attempt(ATTEMPTS_MAX),
+        stop=stop_after_attempt(REPEATS_MAX),
         wait=wait_random_exponential(multiplier=FIRST_PAUSE_S, max=PAUSE_S_MAX),
         retry=retry_if_exception_type(StoreBusy),
         reraise=True,
     )
-    return await retrying(call)
+    return await retrying(again)
 
 
 class BackOff:
