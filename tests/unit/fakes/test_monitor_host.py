@@ -102,18 +102,20 @@ async def test_a_vanished_host_hangs_up_without_a_signal(tmp_path: Path) -> None
 
 
 async def test_while_the_host_does_not_read_nothing_is_taken(tmp_path: Path) -> None:
+    # Two, since a second writer could meet the first reader.
     os.mkfifo(tmp_path / "go")
+    os.mkfifo(tmp_path / "end")
     report = (
         "import array, fcntl, sys, termios; print('ready', flush=True); open('go').read();"
         "print('x' * 100, flush=True); left = array.array('i', [0]); fcntl.ioctl(1, termios.TIOCOUTQ, left);"
-        "print(left[0] > 0, file=sys.stderr, flush=True); open('go').read()"
+        "print(left[0] > 0, file=sys.stderr, flush=True); open('end').read()"
     )
     with anyio.fail_after(LIMIT_S):
         async with monitor(f'{sys.executable} -c "{report}"', clock=CLOCK, cwd=tmp_path) as host:
             assert await host.next_event() == "ready"
             host.pause_reading()
             await anyio.to_thread.run_sync((tmp_path / "go").write_text, "")
-            await anyio.to_thread.run_sync((tmp_path / "go").write_text, "")
+            await anyio.to_thread.run_sync((tmp_path / "end").write_text, "")
             assert [notification.kind for notification in host.notifications.items] == ["event"]
 
             host.resume_reading()
