@@ -112,6 +112,11 @@ class WholeDelivery:
         """Equals `FramedDelivery.text` of what was written, if nothing was changed on the way."""
         return "\n".join(self.lines)
 
+    @property
+    def shortened(self) -> bool:
+        """Whether its text only begins here."""
+        return any(line.startswith(REST_MARK) for line in self.lines)
+
 
 def encode(header: Header, text: str, full_text_command: str) -> FramedDelivery:
     """`text` under `header` (its part is chosen here) in parts that each fit one flush.
@@ -156,10 +161,10 @@ def decode(lines: Iterable[str]) -> tuple[Header, str]:
     wholes = list(whole_deliveries(lines))
     if len(wholes) != 1:
         raise ValueError(f"expected the lines of one whole delivery, found {len(wholes)}")
-    header, found = wholes[0].header, wholes[0].lines
-    if any(line.startswith(REST_MARK) for line in found):
-        raise ValueError(f"message {header.message_id} was shortened: these lines do not hold its text")
-    return header, unmarked_text(line for line in found if line[0] in (LINE_MARK, CONTINUATION_MARK))
+    (whole,) = wholes
+    if whole.shortened:
+        raise ValueError(f"message {whole.header.message_id} was shortened: these lines do not hold its text")
+    return whole.header, unmarked_text(line for line in whole.lines if line[0] in (LINE_MARK, CONTINUATION_MARK))
 
 
 def whole_deliveries(lines: Iterable[str]) -> Iterator[WholeDelivery]:

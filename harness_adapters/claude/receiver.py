@@ -40,6 +40,9 @@ _STREAM_ENDED = "the stream ended, and it does not stand whole in the transcript
 
 _NO_TRANSCRIPT = "there is no transcript to look in"
 
+_Writing = tuple[int, str]
+"""A message's id and the hash of one writing of it, its header included."""
+
 
 class MonitorReceiver:
     """The Monitor that reads this process's stdout."""
@@ -114,7 +117,7 @@ class MonitorSession:
                 break
             self._prepared[delivery.delivery_id] = framed
         return [
-            HandOver(delivery_id, _hash(framed.text), place, "shortened" if framed.shortened else "")
+            HandOver(delivery_id, _hash(framed.text), place, _remark(framed))
             for delivery_id, framed in self._prepared.items()
         ]
 
@@ -150,7 +153,9 @@ class MonitorSession:
                     await self._wait_for_pace()
                     await self._waiter.check_lease()
                 await self._flush([part])
-        await self._waiter.record(*(Outcome(delivery_id, Event.TAKEN) for delivery_id in framed))
+        await self._waiter.record(
+            *(Outcome(delivery_id, Event.TAKEN, _remark(each)) for delivery_id, each in framed.items())
+        )
 
     async def _flush(self, parts: Sequence[Part]) -> None:
         await self._pipe.write(flush_bytes(parts))
@@ -211,8 +216,8 @@ class _Shown:
                 from_offset, ids = wanted.get(path, (offset, set()))
                 wanted[path] = (min(from_offset, offset), ids | {delivery.message_id})
         self._placed = {message_id for _, ids in wanted.values() for message_id in ids}
-        self._shown: set[tuple[int, str]] = set()
-        self._queued: set[tuple[int, str]] = set()
+        self._shown: dict[_Writing, WholeDelivery] = {}
+        self._queued: dict[_Writing, WholeDelivery] = {}
         self._readable: set[int] = set()
         for path, (offset, ids) in wanted.items():
             try:
@@ -222,9 +227,9 @@ class _Shown:
                 continue
             self._readable |= ids
 
-    def holds(self, delivery: OpenDelivery) -> bool:
-        """Whether it was put before the model whole, exactly as it was written."""
-        return (delivery.message_id, delivery.text_sha256) in self._shown
+    def find(self, delivery: OpenDelivery) -> WholeDelivery | None:
+        """What was put before the model of it: whole, exactly as it was written."""
+        return self._shown.get((delivery.message_id, delivery.text_sha256))
 
     def will_hold(self, delivery: OpenDelivery, now_ms: int) -> bool:
         """Whether the session has it in its queue of events, and shows it at the end of what it does now."""
@@ -252,8 +257,9 @@ def _transcripts(delivery: OpenDelivery, present: Path | None) -> list[tuple[Pat
 
 def _outcome(delivery: OpenDelivery, shown: _Shown, now_ms: int) -> Outcome | None:
     """None: nothing is known yet; it is looked for again."""
-    if shown.holds(delivery):
-        return Outcome(delivery.delivery_id, Event.IN_TRANSCRIPT)
+    found = shown.find(delivery)
+    if found is not None:
+        return Outcome(delivery.delivery_id, Event.IN_TRANSCRIPT, _remark(found))
     if not delivery.of_former_term:
         return None if shown.has_place(delivery) else Outcome(delivery.delivery_id, Event.NO_TRANSCRIPT, _NO_TRANSCRIPT)
     if shown.will_hold(delivery, now_ms):
@@ -265,8 +271,12 @@ def _outcome(delivery: OpenDelivery, shown: _Shown, now_ms: int) -> Outcome | No
     return Outcome(delivery.delivery_id, Event.NOT_IN_TRANSCRIPT, _STREAM_ENDED)
 
 
-def _writings(wholes: Sequence[WholeDelivery]) -> set[tuple[int, str]]:
-    return {(whole.header.message_id, _hash(whole.text)) for whole in wholes}
+def _writings(wholes: Sequence[WholeDelivery]) -> dict[_Writing, WholeDelivery]:
+    return {(whole.header.message_id, _hash(whole.text)): whole for whole in wholes}
+
+
+def _remark(delivery: FramedDelivery | WholeDelivery) -> str:
+    return "shortened" if delivery.shortened else ""
 
 
 def _hash(text: str) -> str:
