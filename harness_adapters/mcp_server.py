@@ -28,6 +28,7 @@ from harness_adapters.codex.threads import NotServable
 from harness_adapters.composition import default_database
 from harness_adapters.tool_calls import Answer
 from harness_adapters.tool_texts import INSTRUCTIONS, TOOLS
+from harness_adapters.unreadable_lines import AnsweringReadStream
 from waiters import processes
 
 END_S_MAX = 0.095
@@ -108,7 +109,7 @@ async def serve(database: Path) -> None:
         tasks.start_soon(_end_at_signal, backend)
         try:
             async with stdio_server() as (read, write):
-                await server.run(read, write, server.create_initialization_options())
+                await server.run(AnsweringReadStream(read, write), write, server.create_initialization_options())
         finally:
             await _end(backend)
 
