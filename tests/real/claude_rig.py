@@ -326,16 +326,23 @@ class TerminalSession(Session):
         """Type one prompt, a short line."""
         await self.terminal.submit(text)
 
+    async def clear(self) -> None:
+        """Begin a new conversation in the same process."""
+        await self._command("/clear")
+
     async def quit(self) -> int:
         """Leave as a user does, and stop what runs in the background; the exit code."""
-        self.terminal.press("/exit")
-        await self.terminal.wait_for_output("/exit")
-        self.terminal.press(ENTER)
+        await self._command("/exit")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._confirm_that_tasks_stop)
             code = await self.terminal.process.wait()
             tasks.cancel_scope.cancel()
         return code
+
+    async def _command(self, command: str) -> None:
+        self.terminal.press(command)
+        await self.terminal.wait_for_output(command)
+        self.terminal.press(ENTER)
 
     async def _confirm_that_tasks_stop(self) -> None:
         """Answer the dialog that comes where a Monitor runs: its first choice stops it."""

@@ -254,6 +254,28 @@ async def test_a_killed_session_that_is_resumed_has_its_role_and_gets_what_came_
     assert texts.count("at the kill") <= 1
 
 
+async def test_in_the_terminal_the_exact_rule_is_enough_and_messages_go_on_after_clear():
+    """In its mode "auto" a rule with a wildcard would be set aside, and a dialog would ask (2.1.332)."""
+    async with claude_with_agent_channel(*JOINS_AND_LISTENS, within_s=WITHIN_S) as (api, world, channel):
+        async with world.terminal_session() as session:
+            await listen(session, channel)
+            (armed,) = (await api.wait_for(result_of("Monitor"))).newest_results
+            await session.wait_until_idle()
+            await channel.session(PEER).send("before", CLAUDE)
+            await channel.until_states(["seen"], to=CLAUDE)
+            await session.wait_until_idle()
+            session_id = session.registry()["sessionId"]
+            await session.clear()
+            await look_until(lambda: session.registry()["sessionId"] != session_id)
+            await channel.session(PEER).send("after", CLAUDE)
+            after = await api.wait_for(has_shown("after"))
+            await channel.until_states(["seen"] * 2, to=CLAUDE)
+            new_session_id = session.registry()["sessionId"]
+    assert armed.text.startswith("Monitor started")
+    assert after.session_id == new_session_id
+    assert shown_texts(after.notifications) == ["after"]
+
+
 @pytest.mark.fault("F54")
 async def test_of_two_streamers_in_one_session_one_prints_and_the_other_says_so_and_ends():
     rules = [*JOINS_AND_LISTENS, Rule(shown("arm it again"), arm_monitor(monitor_command()))]
