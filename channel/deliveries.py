@@ -162,22 +162,21 @@ class Deliveries:
         return found
 
     async def unserved_addresses(self) -> tuple[list[str], float | None]:
-        """Codex threads without a waiter that have work now, and seconds until the next of the others has.
+        """Codex threads without a waiter that have work now, and seconds until the next look-up of any other.
 
-        Any server of the account may take them. None: nothing more is open.
+        Any server of the account may take them, and one whose waiter dies before its next look-up.
+        None: nothing more is open.
         """
-        due, next_s = [], None
+        due, look_times = [], []
         now_ms = self._clock.now_ms()
         for row in await self._database.read(sql("addresses_with_work")):
-            if await self._leases.is_held(row["address"]):
-                continue
             look_at_ms = row["next_look_at_ms"]
-            if row["has_pending"] or look_at_ms is None or look_at_ms <= now_ms:
+            has_work = row["has_pending"] or look_at_ms is None or look_at_ms <= now_ms
+            if has_work and not await self._leases.is_held(row["address"]):
                 due.append(row["address"])
-            else:
-                look_s = (look_at_ms - now_ms) / 1_000
-                next_s = look_s if next_s is None else min(next_s, look_s)
-        return due, next_s
+            elif look_at_ms is not None:
+                look_times.append(max(0, look_at_ms - now_ms) / 1_000)
+        return due, min(look_times, default=None)
 
     async def message(self, message_id: int) -> Message:
         """One message whole. Raises UnknownMessage."""

@@ -192,14 +192,12 @@ def _recipients(sent: Sent) -> Answer:
 
 def _status(view: RoleView) -> str:
     """How it stands with a role's deliveries, in a few words."""
-    if view.waiter_active and view.harness == threads.HARNESS and not view.connected:
-        words = "not loaded: runs on resume"
-    elif view.waiter_active:
-        words = "active"
-    elif view.harness == threads.HARNESS and not view.connected:
-        words = f"not loaded: runs on resume; offline since {status.at(view.offline_since_ms or 0)}"
+    since = f"offline since {status.at(view.offline_since_ms or 0)}"
+    closed = view.harness == threads.HARNESS and not view.connected and not threads.is_loaded(view.address)
+    if closed:
+        words = "not loaded: runs on resume" + ("" if view.waiter_active else f"; {since}")
     else:
-        words = f"offline since {status.at(view.offline_since_ms or 0)}"
+        words = "active" if view.waiter_active else since
     return f"{words}; {view.detail}" if view.waiter_active and view.detail else words
 
 

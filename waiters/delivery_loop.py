@@ -18,6 +18,11 @@ from channel.messages import Outcome
 from waiters import reconciliation, status
 from waiters.receiver import NotNow, Receiver, Session, Unavailable
 from waiters.retries import BackOff
+from waiters.timers import is_set_within
+
+IDLE_S_OF_ANOTHERS = 3.0
+"""How long a session with another process's thread is kept without work: a burst of messages goes over one,
+and the thread's own server, which knows it best, gets the lease soon after."""
 
 _NOT_GIVEN = frozenset({Event.REFUSED_WITHOUT_EFFECT, Event.NOT_WRITTEN})
 _GIVEN = frozenset({Event.ANSWERED, Event.TAKEN})
@@ -41,6 +46,8 @@ class DeliveryLoop:
         self._said = ""
         self._trouble = ""
         self._remark = ""
+        self._was_refused = False
+        """The harness takes nothing now: asked again after each rest, so that what is said of it stays true."""
         self._back_off = BackOff()
         self._rest_until = clock.monotonic()
 
@@ -69,14 +76,14 @@ class DeliveryLoop:
                     self._remark = session.remark
                     await self._ask_whether_ready(session)
                     self.first_attempt.set()
-                    await self._serve(session)
+                    await self._serve(session, IDLE_S_OF_ANOTHERS if until_idle else self._receiver.closes_after_s)
             except Unavailable as unavailable:
                 await self._rest(unavailable.detail)
             self.first_attempt.set()
             while not self._stopping and not await self._has_work():
                 if until_idle and not self._is_resting():
                     return
-                await self._wait(None)
+                await self._wait(None, for_looks=not self._is_resting())
 
     async def say(self, trouble: str) -> None:
         self._trouble = trouble
@@ -96,14 +103,16 @@ class DeliveryLoop:
     async def check_lease(self) -> None:
         await self._leases.check(self.lease)
 
-    async def _serve(self, session: Session) -> None:
-        """Until stopped, or without work for as long as the receiver keeps a session open."""
+    async def _serve(self, session: Session, closes_after_s: float | None) -> None:
+        """Until stopped, or without work for `closes_after_s`; being woken for nothing does not prolong it."""
         await self._settle(session)
         idle_since = self._clock.monotonic()
         while not self._stopping:
             if await self._work(session):
                 idle_since = self._clock.monotonic()
-            elif not await self._wait(self._idle_left_s(idle_since)):
+                continue
+            idle_s = self._clock.monotonic() - idle_since
+            if not await self._wait(None if closes_after_s is None else max(0.0, closes_after_s - idle_s)):
                 return
 
     async def _settle(self, session: Session) -> None:
@@ -123,19 +132,14 @@ class DeliveryLoop:
             return True
         return False
 
-    def _idle_left_s(self, idle_since: float) -> float | None:
-        """How long the session is still kept open; being woken for nothing does not prolong it."""
-        closes_after_s = self._receiver.closes_after_s
-        return None if closes_after_s is None else max(0.0, idle_since + closes_after_s - self._clock.monotonic())
-
     async def _deliver(self, session: Session) -> bool:
         """Hand over what goes out at once; False if nothing can be now."""
         if self._is_resting():
             return False
         pending = await self._deliveries.next_pending(self.lease.address)
-        if not pending:
+        if not pending and not self._was_refused:
             return False
-        if not await self._ask_whether_ready(session) or self._stopping:
+        if not await self._ask_whether_ready(session) or not pending or self._stopping:
             return False
         prepared = session.prepare(pending)
         recorded = await self._deliveries.record_hand_over(self.lease, self._receiver.policy, prepared)
@@ -147,8 +151,10 @@ class DeliveryLoop:
         try:
             await session.ready()
         except NotNow as not_now:
+            self._was_refused = True
             await self._rest(not_now.detail)
             return False
+        self._was_refused = False
         if self._trouble or not self.first_attempt.is_set():
             await self.say("")
         return True
@@ -185,27 +191,17 @@ class DeliveryLoop:
     async def _look_is_due(self) -> bool:
         return reconciliation.is_due(await self._deliveries.next_look_at_ms(self.lease.address), self._clock.now_ms())
 
-    async def _wait(self, limit_s: float | None) -> bool:
-        """Until woken, a look falls due or a rest is over: True; or for `limit_s`: False."""
+    async def _wait(self, limit_s: float | None, *, for_looks: bool = True) -> bool:
+        """Until woken, a rest is over or (`for_looks`) a look falls due: True; or for `limit_s`: False."""
         waits = [] if limit_s is None else [(limit_s, False)]
         if self._is_resting():
             waits.append((self._rest_until - self._clock.monotonic(), True))
-        look_at_ms = await self._deliveries.next_look_at_ms(self.lease.address)
+        look_at_ms = await self._deliveries.next_look_at_ms(self.lease.address) if for_looks else None
         if look_at_ms is not None:
             in_s = (look_at_ms - self._clock.now_ms()) / 1_000
             waits.append((min(max(in_s, 0.0), float(LOOK_S_MAX)), True))
-        ended_by_timer = True
         timeout_s, is_work = min(waits, default=(None, True))
-        async with anyio.create_task_group() as group:
-            if timeout_s is not None:
-                group.start_soon(self._sleep_then_cancel, timeout_s, group.cancel_scope)
-            await self._woken.wait()
-            ended_by_timer = False
-            group.cancel_scope.cancel()
-        if self._woken.is_set():
+        woken = await is_set_within(self._woken, self._clock, timeout_s)
+        if woken:
             self._woken = anyio.Event()
-        return is_work if ended_by_timer else True
-
-    async def _sleep_then_cancel(self, seconds: float, scope: anyio.CancelScope) -> None:
-        await self._clock.sleep(seconds)
-        scope.cancel()
+        return woken or is_work

@@ -5,7 +5,7 @@ happens to it. The bell and the slow look at the file exist once a first lease i
 """
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -74,10 +74,13 @@ class Supervisor:
         self._group = group
         group.start_soon(self._keeper.run)
 
-    def serve(self, address: str, receiver: Receiver, *, until_idle: bool = False) -> None:
+    def serve(
+        self, address: str, receiver: Receiver, *, until_idle: bool = False, on_end: Callable[[], None] | None = None
+    ) -> None:
         """Serve an address in the background until `stop`; again for one that is served: wake its waiter.
 
         `until_idle`: until nothing is to be done for it now (the address is another's, whose server is gone).
+        `on_end` is called once it is served no more.
         """
         served = self._served.get(address)
         if served is not None:
@@ -88,7 +91,7 @@ class Supervisor:
         if self._stopping:
             return
         self._served[address] = _Served(anyio.Event(), until_idle)
-        self._group.start_soon(self._serve, address, receiver)
+        self._group.start_soon(self._serve, address, receiver, on_end)
 
     def serves(self, address: str) -> bool:
         return address in self._served
@@ -149,7 +152,7 @@ class Supervisor:
         if self._bell is not None:
             self._bell.remove()
 
-    async def _serve(self, address: str, receiver: Receiver) -> None:
+    async def _serve(self, address: str, receiver: Receiver, on_end: Callable[[], None] | None) -> None:
         served = self._served[address]
         back_off = BackOff()
         try:
@@ -177,6 +180,8 @@ class Supervisor:
         finally:
             served.first_attempt.set()
             self._served.pop(address, None)
+            if on_end is not None:
+                on_end()
 
     async def _fail(self, served: _Served, trouble: str, back_off: BackOff) -> None:
         served.trouble = trouble

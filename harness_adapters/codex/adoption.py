@@ -6,6 +6,8 @@ start, and when a look-up falls due. Its messages then wait in the thread's queu
 
 import logging
 
+import anyio
+
 from channel.clock import Clock
 from channel.deliveries import Deliveries
 from channel.errors import StoreBusy
@@ -14,11 +16,13 @@ from channel.membership import Membership
 from harness_adapters.codex.receiver import CodexReceiver
 from harness_adapters.codex.threads import thread_of
 from waiters.supervisor import Supervisor
+from waiters.timers import is_set_within
 
 SCAN_S_MAX = 600.0
 """Between two looks for threads whose server died without a word; as long as the longest look interval."""
 
 SCAN_S_MIN = 1.0
+"""At least, whatever ends or falls due meanwhile."""
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +38,7 @@ class Adoption:
         self._leases = leases
         self._supervisor = supervisor
         self._clock = clock
+        self._look_again = anyio.Event()
 
     async def serve_own(self, address: str) -> None:
         """Serve the thread that calls this process, as long as this process lives, if it holds a role."""
@@ -45,16 +50,20 @@ class Adoption:
             await self._serve(address, until_idle=True)
 
     async def run(self) -> None:
-        """Adopt what is due, now and whenever a look-up falls due, for ever."""
+        """Adopt what is due, now, whenever a look-up falls due and after each waiter's end, for ever."""
         while True:
             next_s = None
+            self._look_again = anyio.Event()
             try:
                 due, next_s = await self._deliveries.unserved_addresses()
                 for address in due:
-                    await self.adopt(address)
+                    await self._serve(address, until_idle=True)
             except StoreBusy as error:
                 logger.warning("closed threads could not be looked for: %s", error)
-            await self._clock.sleep(SCAN_S_MAX if next_s is None else min(max(next_s, SCAN_S_MIN), SCAN_S_MAX))
+            await self._clock.sleep(SCAN_S_MIN)
+            await is_set_within(
+                self._look_again, self._clock, SCAN_S_MAX if next_s is None else min(next_s, SCAN_S_MAX)
+            )
 
     async def _serve(self, address: str, *, until_idle: bool) -> None:
         connection = await self._membership.connection(address)
@@ -67,4 +76,7 @@ class Adoption:
             logger.warning("the thread %s can't be served: %s", connection["thread_id"], error)
             return
         receiver = CodexReceiver(thread, channel_id, self._clock)
-        self._supervisor.serve(address, receiver, until_idle=until_idle)
+        self._supervisor.serve(address, receiver, until_idle=until_idle, on_end=self._look_soon)
+
+    def _look_soon(self) -> None:
+        self._look_again.set()

@@ -96,7 +96,7 @@ class CodexSession:
     @property
     def remark(self) -> str:
         """Where the thread's owner and the app-server that adds have other versions."""
-        owner, server = self._thread.version, self._server.codex_version
+        owner, server = self._thread.version_of_owner(), self._server.codex_version
         if not owner or not server or owner == server:
             return ""
         return f"{status.VERSIONS_DIFFER}: the thread runs in Codex {owner}, messages are added by {server}"

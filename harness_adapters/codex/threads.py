@@ -6,7 +6,7 @@ measured with Codex 0.171.0). Codex passes no CODEX_HOME to an MCP server (facts
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,13 @@ from channel.membership import Caller
 from harness_adapters.codex.app_server import Opener
 from harness_adapters.codex.child import open_child
 from harness_adapters.codex.daemon import open_daemon
+from harness_adapters.codex.owners import Owner, owner_from, writer_of
 from waiters import processes
 from waiters.processes import ProcessIdentity
 
 HARNESS = "codex"
+_ADDRESS_BEGINS = "codex:"
 CONTROL_SOCKET = Path("app-server-control", "app-server-control.sock")
-_EXEC_COMMANDS = frozenset({"exec", "e"})
 
 
 class NotServable(Exception):
@@ -30,11 +31,11 @@ class NotServable(Exception):
 
 @dataclass(frozen=True)
 class Thread:
-    """One Codex thread and what is known of the process that runs it, or ran it last."""
+    """One Codex thread, and what its last tool call told of the process that ran it then (`caller`)."""
 
     thread_id: str
     home: Path
-    owner: ProcessIdentity
+    caller: ProcessIdentity
     executable: str | None
     version: str | None
     runs_exec: bool
@@ -43,9 +44,25 @@ class Thread:
     def address(self) -> str:
         return address_of(self.thread_id, self.home)
 
+    def owner(self) -> Owner | None:
+        """The process that has the thread loaded now, or may have: the last one known, as long as it lives."""
+        writer = writer_of(self.home, self.thread_id)
+        if writer is None and processes.is_alive(self.caller):
+            writer = self.caller.pid
+        return None if writer is None else owner_from(writer)
+
     def is_owned_by_exec(self) -> bool:
         """`codex exec` would take a row at its exit without asking its model."""
-        return self.runs_exec and processes.is_alive(self.owner) is not False
+        owner = self.owner()
+        if owner is None:
+            # In another PID namespace it can't be seen whether it lives.
+            return self.runs_exec and processes.is_alive(self.caller) is None
+        return owner.runs_once or (self.runs_exec and owner.pid == self.caller.pid)
+
+    def version_of_owner(self) -> str | None:
+        """The version of the process that has the thread loaded; None where that is not known."""
+        owner = self.owner()
+        return self.version if owner is not None and owner.pid == self.caller.pid else None
 
     def openers(self) -> list[Opener]:
         """How to reach an app-server of its CODEX_HOME, the best way first.
@@ -54,25 +71,24 @@ class Thread:
         thread, or nobody does; a live owner of another kind may have another version, and then the child is
         started from its own binary.
         """
-        daemon = Opener("daemon", lambda: open_daemon(self.home / CONTROL_SOCKET))
-        children = [_child(codex, self.home) for codex in self._binaries()]
-        if processes.is_alive(self.owner) and not _is_daemon(processes.command_line(self.owner.pid) or []):
+        owner = self.owner()
+        children = [_child(codex, self.home) for codex in self._binaries(owner)]
+        socket = self.home / CONTROL_SOCKET
+        if not socket.exists() or (owner is not None and not owner.is_daemon):
             return children
-        return [daemon, *children] if (self.home / CONTROL_SOCKET).exists() else children
+        return [Opener("daemon", lambda: open_daemon(socket)), *children]
 
-    def _binaries(self) -> list[Path]:
-        found = []
-        if processes.is_alive(self.owner) and (running := processes.executable(self.owner.pid)):
-            found.append(Path(running))
+    def _binaries(self, owner: Owner | None) -> list[Path]:
+        if owner is not None and (running := processes.executable(owner.pid)):
+            return [Path(running)]
         if self.executable and Path(self.executable).exists():
-            found.append(Path(self.executable))
-        if not found and (on_path := shutil.which("codex")):
-            found.append(Path(on_path))
-        return found[:1]
+            return [Path(self.executable)]
+        on_path = shutil.which("codex")
+        return [Path(on_path)] if on_path else []
 
 
 def address_of(thread_id: str, home: Path) -> str:
-    return f"codex:{thread_id}@{home}"
+    return f"{_ADDRESS_BEGINS}{thread_id}@{home}"
 
 
 def caller_of(meta: Mapping[str, Any], client_version: str, server: ProcessIdentity) -> Caller:
@@ -103,7 +119,7 @@ def caller_of(meta: Mapping[str, Any], client_version: str, server: ProcessIdent
         codex_home=str(_home_of(owner.pid)),
         codex_path=processes.executable_path(owner.pid),
         codex_version=client_version or None,
-        runs_exec=_is_exec(turn, processes.command_line(owner.pid) or []),
+        runs_exec=turn.get("turn_trigger") == "exec" or owner_from(owner.pid).runs_once,
     )
 
 
@@ -112,11 +128,17 @@ def thread_of(connection: Row) -> Thread:
     return Thread(
         thread_id=connection["thread_id"],
         home=Path(connection["codex_home"]),
-        owner=ProcessIdentity.from_text(connection["process"]),
+        caller=ProcessIdentity.from_text(connection["process"]),
         executable=connection["codex_path"],
         version=connection["codex_version"],
         runs_exec=bool(connection["runs_exec"]),
     )
+
+
+def is_loaded(address: str) -> bool:
+    """Whether a process is seen that has the thread of this address loaded."""
+    thread_id, _, home = address.removeprefix(_ADDRESS_BEGINS).partition("@")
+    return writer_of(Path(home), thread_id) is not None
 
 
 def _home_of(pid: int) -> Path:
@@ -125,18 +147,6 @@ def _home_of(pid: int) -> Path:
         return Path(environment["CODEX_HOME"]).resolve()
     home = environment.get("HOME")
     return (Path(home) if home else Path.home()).joinpath(".codex").resolve()
-
-
-def _is_exec(turn: Mapping[str, Any], command_line: Sequence[str]) -> bool:
-    """From the call itself, else from the owner's command line; a version may lack the first."""
-    if "turn_trigger" in turn:
-        return bool(turn["turn_trigger"] == "exec")
-    first_word = next((word for word in command_line[1:] if not word.startswith("-")), "")
-    return first_word in _EXEC_COMMANDS
-
-
-def _is_daemon(command_line: Sequence[str]) -> bool:
-    return "app-server" in command_line and "--listen" in command_line
 
 
 def _child(codex: Path, home: Path) -> Opener:
