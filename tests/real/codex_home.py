@@ -34,8 +34,8 @@ class McpServer:
 class CodexHome:
     """The folders and the configuration. Make it with `codex_home`, which also ends what ran in it."""
 
-    def __init__(self, root: Path) -> None:
-        self.binary = codex_binary()
+    def __init__(self, root: Path, binary: Path | None = None) -> None:
+        self.binary = binary or codex_binary()
         self.home = root / "home"
         self.codex_home = self.home / ".codex"
         self.project = self.home / "project"
@@ -145,9 +145,12 @@ class CodexHome:
 
 
 @asynccontextmanager
-async def codex_home(root: Path) -> AsyncGenerator[CodexHome]:
-    """A fresh home under `root`; at the end no process of it lives and its large files are gone."""
-    home = CodexHome(root)
+async def codex_home(root: Path, binary: Path | None = None) -> AsyncGenerator[CodexHome]:
+    """A fresh home under `root`; at the end no process of it lives and its large files are gone.
+
+    `binary`: another Codex than the pinned one.
+    """
+    home = CodexHome(root, binary)
     try:
         yield home
     finally:
