@@ -7,7 +7,7 @@ the streamer find their session as they do in the real one, and it writes what M
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ class ClaudeSide:
         result = await self._client.call_tool(tool, arguments)
         if result.is_error or result.structured_content is None:
             raise RuntimeError(f"{tool} failed: {result.content}")
-        return result.structured_content
+        return dict(result.structured_content)
 
     @asynccontextmanager
     async def monitoring(self, command: str) -> AsyncIterator[None]:
@@ -92,7 +92,7 @@ def _leave_note(home: Path) -> None:
     (folder / f"{process.pid}.json").write_text(json.dumps(note))
 
 
-def _environment(home: Path) -> Mapping[str, str]:
+def _environment(home: Path) -> dict[str, str]:
     """What Claude Code adds for its children, on a bare environment."""
     return {
         "HOME": str(home),

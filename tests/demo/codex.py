@@ -18,6 +18,7 @@ import anyio
 from mcp.client.session import ClientSession
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import (
+    ClientCapabilities,
     Implementation,
     InitializedNotification,
     InitializeRequest,
@@ -108,7 +109,7 @@ class FakeCodex:
         result = await self._session.call_tool(tool, arguments, meta=meta)
         if result.is_error or result.structured_content is None:
             raise RuntimeError(f"{tool} failed: {result.content}")
-        return result.structured_content
+        return dict(result.structured_content)
 
     async def shown(self) -> list[str]:
         """The thread's items, which are what its model reads."""
@@ -125,6 +126,8 @@ async def real_codex(binary: Path, root: Path, server: list[str]) -> AsyncIterat
         command = [str(binary), "app-server", "--listen", "unix://"]
         async with _daemon(command, home.environment(), home.home, home.control_socket) as client:
             thread_id = await client.start_thread(home.project)
+            # Codex begins a turn without the tools of a server that is still starting.
+            await client.notification("mcpServer/startupStatus/updated", name=SERVER_NAME, status="ready")
             await client.run_turn(thread_id, "hello")
             yield RealCodex(f"the real Codex at {binary}, offline", client, thread_id, api)
 
@@ -188,7 +191,7 @@ async def _server_under_codex(root: Path, home: Path, server: list[str]) -> Asyn
 async def _initialize(session: ClientSession, name: Implementation) -> None:
     """As Codex does; the SDK by itself would name the newest version of this era."""
     request = InitializeRequest(
-        params=InitializeRequestParams(protocol_version=PROTOCOL, capabilities={}, client_info=name)
+        params=InitializeRequestParams(protocol_version=PROTOCOL, capabilities=ClientCapabilities(), client_info=name)
     )
     session.adopt(await session.send_request(request, InitializeResult))
     await session.send_notification(InitializedNotification())
