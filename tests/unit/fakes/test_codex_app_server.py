@@ -1,6 +1,7 @@
 """The fake app-server itself: its faults happen where they say, its differences are those that are written down.
 
 What it shares with the real one is in tests/contract; here are only rules of ours.
+Over 400 lines: one fake; a rule a test.
 """
 
 import json
