@@ -18,6 +18,9 @@ WALL_START_MS = 1_800_000_000_000
 
 MONOTONIC_START_S = 10_000.0
 
+ROUNDING_S = 1e-6
+"""Sums of fractions of seconds are not exact: a sleeper so near its time wakes."""
+
 
 class FakeClock:
     """A clock that stands still until `advance`. The wall clock can be set apart from the monotonic one."""
@@ -50,7 +53,7 @@ class FakeClock:
             raise ValueError("time does not go back; set_wall_ms sets the wall clock back")
         self._monotonic_s += seconds
         self._wall_ms += round(seconds * 1_000)
-        while self._asleep and self._asleep[0][0] <= self._monotonic_s:
+        while self._asleep and self._asleep[0][0] <= self._monotonic_s + ROUNDING_S:
             heapq.heappop(self._asleep)[2].set()
 
     async def sleep(self, seconds: float) -> None:
@@ -74,9 +77,12 @@ class FakeClock:
         return sorted(round(until_s - self._monotonic_s, 6) for until_s, _, _ in self._asleep)
 
     async def until_asleep(self, *seconds: float) -> None:
-        """Return once there is a sleeper for each of `seconds` to go. Wait under `anyio.fail_after`."""
+        """Return once there is a sleeper for each of `seconds` to go; without any, once anyone sleeps.
+
+        Wait under `anyio.fail_after`.
+        """
         wanted = sorted(seconds)
-        while not _contains(self.asleep(), wanted):
+        while not self._asleep or not _contains(self.asleep(), wanted):
             await self._new_sleeper.wait()
 
 

@@ -95,17 +95,20 @@ class Written:
 class FakeReceiver:
     """Scriptable; several sessions may follow one another, and `written` holds the writes of all.
 
-    `at_once`: how many deliveries go out together. `open_fails`, `not_ready`: errors that the next openings
-    and the next calls of `ready` raise, one each. `finds`: what look-ups find of a message, by its id,
-    until changed; None: they tell nothing. `steps`: what was asked, in order ("open", "ready", "write 1", "look 1,2", "close").
+    `at_once`: how many deliveries go out together. `open_fails`, `not_ready`, `look_fails`: errors that the next
+    openings, calls of `ready` and look-ups raise, one each. `finds`: what look-ups find of a message, by its id,
+    until changed; None: they tell nothing. `steps`: what was asked, in order ("open", "ready", "write 1",
+    "look 1,2", "close").
     """
 
     def __init__(self, policy: Policy, *, at_once: int = 1) -> None:
         self.policy = policy
         self.closes_after_s: float | None = CLOSES_AFTER_S if policy is Policy.QUEUE else None
         self.at_once = at_once
+        self.remark = ""
         self.open_fails: deque[Exception] = deque()
         self.not_ready: deque[Exception] = deque()
+        self.look_fails: deque[Exception] = deque()
         self.finds: dict[int, Event | None] = {}
         self.written: Recorder[Written] = Recorder()
         self.steps: Recorder[str] = Recorder()
@@ -164,12 +167,14 @@ class FakeReceiver:
 class FakeSession:
     """An open way to the played harness. Made by `FakeReceiver.open`."""
 
-    remark = ""
-
     def __init__(self, receiver: FakeReceiver, waiter: Waiter) -> None:
         self._receiver = receiver
         self._waiter = waiter
         self._prepared: dict[int, PendingDelivery] = {}
+
+    @property
+    def remark(self) -> str:
+        return self._receiver.remark
 
     async def ready(self) -> None:
         self._receiver.steps.add("ready")
@@ -190,6 +195,8 @@ class FakeSession:
 
     async def look_for(self, open_deliveries: Sequence[OpenDelivery]) -> list[Outcome]:
         self._receiver.steps.add("look " + ",".join(str(each.message_id) for each in open_deliveries))
+        if self._receiver.look_fails:
+            raise self._receiver.look_fails.popleft()
         found = [(each.delivery_id, self._receiver.look_up(each)) for each in open_deliveries]
         return [Outcome(delivery_id, event) for delivery_id, event in found if event is not None]
 
