@@ -1,7 +1,8 @@
 """A delivery's way from pending to settled, as its waiter and its look-ups record it."""
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from channel.clock import Clock
 from channel.database import Database, Row, Transaction
@@ -49,27 +50,20 @@ class Deliveries:
         One that is pending no longer, or whose role went to another session, is left out.
         Raises LeaseLost: only the newest term may hand over.
         """
-        recorded = set()
-        async with self._database.transaction() as transaction:
-            for hand_over in hand_overs:
-                row = await transaction.one(
-                    sql("record_hand_over"),
-                    {
-                        "delivery_id": hand_over.delivery_id,
-                        "state": next_state(policy, State.PENDING, Event.HAND_OVER_RECORDED).value,
-                        "event": Event.HAND_OVER_RECORDED.value,
-                        "detail": hand_over.detail,
-                        "policy": policy.value,
-                        "address": lease.address,
-                        "place": hand_over.place,
-                        "text_sha256": hand_over.text_sha256,
-                        "term": lease.term,
-                        "process": lease.process,
-                        "now_ms": self._clock.now_ms(),
-                    },
-                )
-                if row is not None:
-                    recorded.add(hand_over.delivery_id)
+        rows = await self._database.write(
+            sql("record_hand_over"),
+            {
+                "hand_overs": json.dumps([asdict(hand_over) for hand_over in hand_overs]),
+                "state": next_state(policy, State.PENDING, Event.HAND_OVER_RECORDED).value,
+                "event": Event.HAND_OVER_RECORDED.value,
+                "policy": policy.value,
+                "address": lease.address,
+                "term": lease.term,
+                "process": lease.process,
+                "now_ms": self._clock.now_ms(),
+            },
+        )
+        recorded = {row["delivery_id"] for row in rows}
         if len(recorded) < len(hand_overs):
             await self._leases.check(lease)
         return recorded

@@ -54,10 +54,9 @@ class Leases:
         One that ran out and that nobody took is renewed too: a stopped process goes on where it was.
         """
         addresses = json.dumps([lease.address for lease in leases])
-        async with self._database.transaction() as transaction:
-            rows = await transaction.all(
-                sql("renew_leases"), {"process": process, "addresses": addresses, **self._times()}
-            )
+        rows = await self._database.write(
+            sql("renew_leases"), {"process": process, "addresses": addresses, **self._times()}
+        )
         return {Lease(row["address"], process, row["term"]) for row in rows}.intersection(leases)
 
     async def release(self, lease: Lease, detail: str = "") -> None:

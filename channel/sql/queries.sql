@@ -98,16 +98,20 @@ FROM connections c JOIN roles r ON r.connection_id = c.connection_id
   JOIN messages m ON m.message_id = d.message_id JOIN rooms ON rooms.room_id = m.room_id
 WHERE c.address = :address ORDER BY d.message_id LIMIT :limit;
 
--- record_hand_over: the decision, by the newest term only, for a delivery that still waits for this address
-UPDATE deliveries SET state = :state, last_event = :event, detail = :detail, changed_at_ms = :now_ms,
-  policy = :policy, address = :address, place = :place, text_sha256 = :text_sha256, term = :term,
+-- record_hand_over: the decision, by the newest term only, for the deliveries of a JSON array that still wait for
+-- this address
+UPDATE deliveries SET state = :state, last_event = :event, detail = given.detail, changed_at_ms = :now_ms,
+  policy = :policy, address = :address, place = given.place, text_sha256 = given.text_sha256, term = :term,
   handed_over_at_ms = :now_ms, accepted_at_ms = NULL, receiver_ref = NULL, looks = 0, next_look_at_ms = NULL,
   absent_since_ms = NULL
-WHERE delivery_id = :delivery_id AND state = 'pending'
-  AND role_id IN (SELECT r.role_id FROM roles r JOIN connections c ON c.connection_id = r.connection_id
+FROM (SELECT json_extract(value, '$.delivery_id') AS delivery_id, json_extract(value, '$.text_sha256') AS text_sha256,
+  json_extract(value, '$.place') AS place, json_extract(value, '$.detail') AS detail FROM json_each(:hand_overs)) given
+WHERE deliveries.delivery_id = given.delivery_id AND deliveries.state = 'pending'
+  AND deliveries.role_id IN (SELECT r.role_id FROM roles r JOIN connections c ON c.connection_id = r.connection_id
     WHERE c.address = :address)
   AND EXISTS (SELECT 1 FROM waiters w WHERE w.address = :address AND w.term = :term AND w.process = :process
     AND w.released_at_ms IS NULL)
+  AND :schema = (SELECT user_version FROM pragma_user_version)
 RETURNING delivery_id;
 
 -- delivery_state: what an outcome needs to know of a delivery
@@ -202,6 +206,7 @@ RETURNING term;
 -- renew_leases: the leases that a process keeps, in one statement; addresses in a JSON array
 UPDATE waiters SET lease_until_ms = :lease_until_ms, boot_id = :boot_id, renewed_at_ms = :now_ms
 WHERE address IN (SELECT value FROM json_each(:addresses)) AND process = :process AND released_at_ms IS NULL
+  AND :schema = (SELECT user_version FROM pragma_user_version)
 RETURNING address, term;
 
 -- release_lease: the holder stops

@@ -178,6 +178,23 @@ async def test_a_schema_that_became_newer_under_an_open_connection_is_not_writte
     assert rooms(path) == ["before"]
 
 
+@pytest.mark.fault("F53")
+async def test_a_single_statement_writes_nothing_under_a_newer_schema(path: Path) -> None:
+    rename = (
+        "UPDATE rooms SET name = 'after' WHERE :schema = (SELECT user_version FROM pragma_user_version) RETURNING name"
+    )
+    async with open_database(path, durable=False) as database:
+        await put_room(database, "before")
+        with closing(sqlite3.connect(path)) as newer:
+            newer.execute("PRAGMA user_version=99")
+            with pytest.raises(SchemaTooNew):
+                await database.write(rename, {})
+            assert newer.execute("SELECT name FROM rooms").fetchall() == [("before",)]
+            newer.execute("PRAGMA user_version=1")
+        assert [row["name"] for row in await database.write(rename, {})] == ["after"]
+        assert await database.write(rename.replace(" RETURNING", " AND room_id = 99 RETURNING"), {}) == []
+
+
 async def test_a_transaction_that_raises_leaves_nothing(path: Path) -> None:
     async with open_database(path, durable=False) as database:
         with pytest.raises(LookupError):
