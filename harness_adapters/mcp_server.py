@@ -2,7 +2,7 @@
 
 State belongs to the process, since the newer protocol era has no session. The channel is opened beside the
 protocol, so that the handshake is answered even while the database is locked. The end comes within 100 ms
-of a signal or of the end of stdin: Claude Code gives no longer (facts/claude-code.md 2.3).
+of a signal, of the end of stdin or of the harness: Claude Code gives no longer (facts/claude-code.md 2.3).
 """
 
 import argparse
@@ -21,6 +21,7 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
+from channel.clock import SystemClock
 from channel.errors import ChannelError
 from harness_adapters.backend import Backend
 from harness_adapters.callers import caller_of
@@ -101,12 +102,13 @@ def _tool(tool: Mapping[str, Any]) -> types.Tool:
 
 
 async def serve(database: Path) -> None:
-    """Serve stdin and stdout until stdin ends or a signal comes."""
+    """Serve stdin and stdout until stdin ends, a signal comes or the process that started this one has ended."""
     backend = Backend(database)
     server = build_server(backend)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(backend.run)
         tasks.start_soon(_end_at_signal, backend)
+        tasks.start_soon(_end_with_parent, backend)
         try:
             async with stdio_server() as (read, write):
                 await server.run(AnsweringReadStream(read, write), write, server.create_initialization_options())
@@ -118,6 +120,14 @@ async def _end_at_signal(backend: Backend) -> None:
     with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
         async for _ in signals:
             await _end(backend)
+
+
+async def _end_with_parent(backend: Backend) -> None:
+    """Where another process holds the other ends of the pipes, the harness's death is no end of stdin."""
+    parent = processes.identity_of(os.getppid())
+    if parent is not None:
+        await processes.wait_ended(parent, SystemClock())
+        await _end(backend)
 
 
 async def _end(backend: Backend) -> None:

@@ -15,6 +15,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import anyio
+
+from channel.clock import Clock
+
 _ANCESTORS_MAX = 256
 """Ends a walk whose parents changed under it; no real chain comes near."""
 
@@ -22,6 +26,10 @@ _LAUNCHER = re.compile(r"uvx?|pipx|python[\d.]*|env|sudo|nice|timeout|busybox|(b
 """Programs that start a server or a streamer for somebody else."""
 
 _SYSCTL_TIMEOUT_S = 5
+
+_ENDED_LOOK_S = 5.0
+"""Between two looks at a process whose end this system does not tell."""
+
 _IDENTITY = re.compile(r"([0-9]+)\.([0-9]+)\.(\w+)\.([\w-]+)", re.ASCII)
 
 
@@ -81,6 +89,20 @@ def is_alive(identity: ProcessIdentity) -> bool | None:
     if identity.pid_namespace != pid_namespace():
         return None
     return identity_of(identity.pid) == identity
+
+
+async def wait_ended(identity: ProcessIdentity, clock: Clock) -> None:
+    """Return when that process has ended. On Linux this costs nothing until then, and takes no time."""
+    descriptor = _descriptor_of(identity.pid)
+    if descriptor is None:
+        while is_alive(identity):
+            await clock.sleep(_ENDED_LOOK_S)
+        return
+    try:
+        if is_alive(identity):  # else its pid may be another's by now
+            await anyio.wait_readable(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def parent_of(pid: int) -> int | None:
@@ -176,6 +198,16 @@ def pid_namespace() -> str:
         return str(Path("/proc/self/ns/pid").stat().st_ino)
     except OSError:
         return "0"
+
+
+def _descriptor_of(pid: int) -> int | None:
+    """A pidfd, readable once the process has ended; None where there is none to have."""
+    if sys.platform != "linux":
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # it has ended, or a sandbox or a kernel before 5.3 knows no pidfd
+        return None
 
 
 def _stat(pid: int) -> _Stat | None:

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import psutil
 import pytest
 
+from fakes.clock import FakeClock
 from waiters import processes
 from waiters.processes import ProcessIdentity
 
@@ -119,6 +121,47 @@ def test_a_process_that_is_gone_has_nothing_to_tell(child: subprocess.Popen[byte
     assert processes.environment(child.pid) is None
     assert processes.executable(child.pid) is None
     assert list(processes.ancestors(child.pid)) == []
+
+
+async def test_the_end_of_a_process_is_waited_for_without_a_timer(child: subprocess.Popen[bytes]) -> None:
+    identity = processes.identity_of(child.pid)
+    assert identity is not None
+    clock = FakeClock()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(processes.wait_ended, identity, clock)
+            await anyio.wait_all_tasks_blocked()
+            assert clock.asleep() == []
+            child.kill()
+
+
+async def test_the_end_of_a_process_that_has_ended_before_is_told_at_once(child: subprocess.Popen[bytes]) -> None:
+    identity = processes.identity_of(child.pid)
+    assert identity is not None
+
+    with anyio.fail_after(5):
+        await processes.wait_ended(replace(identity, start=identity.start - 1), FakeClock())
+        child.kill()
+        child.wait()
+        await processes.wait_ended(identity, FakeClock())
+
+
+async def test_where_the_system_tells_of_no_end_a_process_is_looked_at(
+    child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "another")
+    identity = processes.identity_of(child.pid)
+    assert identity is not None
+    clock = FakeClock()
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(processes.wait_ended, identity, clock)
+            await clock.until_asleep(5)
+            child.kill()
+            child.wait()
+            clock.advance(5)
 
 
 def test_psutil_tells_the_same_as_proc(child: subprocess.Popen[bytes]) -> None:
