@@ -116,9 +116,9 @@ class DeliveryLoop:
                 return
 
     async def _settle(self, session: Session) -> None:
-        """What broke off, in this waiter or in one before it, is recorded and looked for before anything else."""
-        broken_off = await self._deliveries.settle_broken_off(self.lease)
-        if broken_off or not self._settled:
+        """What broke off, in this waiter or in one before it, is recorded; what that one left is looked for first."""
+        await self._deliveries.settle_broken_off(self.lease)
+        if not self._settled:
             await self._look(session, all_of_former_terms=True)
             self._settled = True
 
