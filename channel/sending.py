@@ -15,10 +15,11 @@ from channel.queries import sql
 
 @dataclass(frozen=True)
 class Sent:
-    """A stored message. `skipped`: roles that have been absent for over 7 days and were not named."""
+    """A stored message. `own`: the sender as others see it; `skipped`: roles absent for over 7 days and not named."""
 
     message_id: int
     sender: OwnRole
+    own: RoleView
     recipients: tuple[RoleView, ...]
     skipped: tuple[RoleView, ...]
 
@@ -41,7 +42,9 @@ class Sending:
         async with self._database.transaction() as transaction:
             sender = await own_role(transaction, address, room)
             rows = await transaction.all(sql("room_roles"), {"room_id": sender.room_id})
-            others = [view for row in rows if (view := self._presence.view(row)).role_id != sender.role_id]
+            views = [self._presence.view(row) for row in rows]
+            [own] = [view for view in views if view.role_id == sender.role_id]
+            others = [view for view in views if view is not own]
             if to:
                 recipients, skipped = await self._named(transaction, sender, others, to), []
             else:
@@ -50,7 +53,7 @@ class Sending:
                 if not recipients:
                     raise NobodyElse(sender.room, [view.name for view in skipped])
             message_id = await self._store(transaction, sender, text, recipients)
-        return Sent(message_id, sender, tuple(recipients), tuple(skipped))
+        return Sent(message_id, sender, own, tuple(recipients), tuple(skipped))
 
     async def _named(
         self, transaction: Transaction, sender: OwnRole, others: Sequence[RoleView], to: Sequence[str]

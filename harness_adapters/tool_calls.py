@@ -79,7 +79,10 @@ class ToolCalls:
         await self._recognise(caller)
         sent = await self._channel.sending.send(caller.address, text, to, room)
         await self._wake(sent.recipients)
-        return {"id": sent.message_id, **_recipients(sent), **await self._waiter(caller)}
+        answer = {"id": sent.message_id, **_recipients(sent)}
+        if sent.own.waiter_active and not sent.own.detail:
+            return answer  # its waiter needs no word, and the streamer no competitor: it has been rung
+        return {**answer, **await self._waiter(caller)}
 
     async def rename(self, caller: Caller, arguments: Mapping[str, Any]) -> Answer:
         given = _Arguments(arguments, "rename", ("name", "room"))
