@@ -199,7 +199,7 @@ async def own(home: CodexHome, thread_id: str, every_s: float | None) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m fakes.codex_thread", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m fakes.codex_thread", description=__doc__.splitlines()[0])
     parser.add_argument("--home", type=Path, required=True, help="the CODEX_HOME")
     parser.add_argument("--thread", required=True, help="the thread's id")
     parser.add_argument("--every", type=float, metavar="SECONDS", help="run the rows found, each SECONDS")
