@@ -31,6 +31,7 @@ class Caller:
     session_id: str | None = None
     thread_id: str | None = None
     codex_home: str | None = None
+    codex_sqlite_home: str | None = None
     codex_path: str | None = None
     codex_version: str | None = None
     runs_exec: bool = False
@@ -231,6 +232,7 @@ class Membership:
                 "session_id": caller.session_id,
                 "thread_id": caller.thread_id,
                 "codex_home": caller.codex_home,
+                "codex_sqlite_home": caller.codex_sqlite_home,
                 "codex_path": caller.codex_path,
                 "codex_version": caller.codex_version,
                 "runs_exec": int(caller.runs_exec),

@@ -194,13 +194,17 @@ def _recipients(sent: Sent) -> Answer:
 
 
 def _status(view: RoleView) -> str:
-    """How it stands with a role's deliveries, in a few words."""
+    """How it stands with a role's deliveries, in a few words.
+
+    A loaded Codex thread is served by whoever sends to it, if its own server is not there to do it.
+    """
     since = f"offline since {status.at(view.offline_since_ms or 0)}"
-    closed = view.harness == threads.HARNESS and not view.connected and not threads.is_loaded(view.address)
-    if closed:
-        words = "not loaded: runs on resume" + ("" if view.waiter_active else f"; {since}")
-    else:
+    if view.harness != threads.HARNESS:
         words = "active" if view.waiter_active else since
+    elif view.connected or threads.is_loaded(view.address):
+        words = "active"
+    else:
+        words = "not loaded: runs on resume" + ("" if view.waiter_active else f"; {since}")
     return f"{words}; {view.detail}" if view.waiter_active and view.detail else words
 
 

@@ -16,12 +16,13 @@ INSERT INTO rooms (name, created_at_ms) VALUES (:room, :now_ms) ON CONFLICT (nam
 UPDATE rooms SET policy = :policy WHERE room_id = :room_id;
 
 -- put_connection: a session as its newest server process describes it
-INSERT INTO connections (address, harness, process, server, session_id, thread_id, codex_home, codex_path,
+INSERT INTO connections (address, harness, process, server, session_id, thread_id, codex_home, codex_sqlite_home, codex_path,
   codex_version, runs_exec, seen_at_ms)
-VALUES (:address, :harness, :process, :server, :session_id, :thread_id, :codex_home, :codex_path,
+VALUES (:address, :harness, :process, :server, :session_id, :thread_id, :codex_home, :codex_sqlite_home, :codex_path,
   :codex_version, :runs_exec, :now_ms)
 ON CONFLICT (address) DO UPDATE SET process = excluded.process, server = excluded.server,
   session_id = coalesce(excluded.session_id, session_id), codex_home = coalesce(excluded.codex_home, codex_home),
+  codex_sqlite_home = excluded.codex_sqlite_home,
   codex_path = coalesce(excluded.codex_path, codex_path), codex_version = excluded.codex_version,
   runs_exec = excluded.runs_exec, seen_at_ms = excluded.seen_at_ms
 RETURNING connection_id;

@@ -42,12 +42,18 @@ STDERR_TAIL_BYTES = 4096
 LAST_WORDS_CHARACTERS = 300
 """Shown of the last line of stderr."""
 
+SQLITE_HOME = "CODEX_SQLITE_HOME"
+"""Moves Codex's databases, the queue among them, out of CODEX_HOME (measured with 0.171.0)."""
+
 _ANSI_SEQUENCE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 @asynccontextmanager
 async def open_child(
-    codex: Path, codex_home: Path | None = None, environment: Mapping[str, str] | None = None
+    codex: Path,
+    codex_home: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    sqlite_home: Path | None = None,
 ) -> AsyncIterator["ChildTransport"]:
     """Start `codex app-server` and end it, within 2 s, when the body ends.
 
@@ -60,6 +66,10 @@ async def open_child(
     child_environment = dict(os.environ if environment is None else environment)
     if codex_home is not None:
         child_environment["CODEX_HOME"] = str(codex_home)
+    # Whatever our own environment says: in another folder the child would find, and fill, another queue.
+    child_environment.pop(SQLITE_HOME, None)
+    if sqlite_home is not None:
+        child_environment[SQLITE_HOME] = str(sqlite_home)
     async with background_tasks() as tasks:
         transport = await _start(codex, child_environment)
         tasks.start_soon(transport.drain_stderr)

@@ -14,7 +14,7 @@ from typing import Any
 from channel.database import Row
 from channel.membership import Caller
 from harness_adapters.codex.app_server import Opener
-from harness_adapters.codex.child import open_child
+from harness_adapters.codex.child import SQLITE_HOME, open_child
 from harness_adapters.codex.daemon import open_daemon
 from harness_adapters.codex.owners import Owner, owner_from, writer_of
 from waiters import processes
@@ -35,6 +35,7 @@ class Thread:
 
     thread_id: str
     home: Path
+    sqlite_home: Path | None
     caller: ProcessIdentity
     executable: str | None
     version: str | None
@@ -72,7 +73,7 @@ class Thread:
         started from its own binary.
         """
         owner = self.owner()
-        children = [_child(codex, self.home) for codex in self._binaries(owner)]
+        children = [_child(codex, self.home, self.sqlite_home) for codex in self._binaries(owner)]
         socket = self.home / CONTROL_SOCKET
         if not socket.exists() or (owner is not None and not owner.is_daemon):
             return children
@@ -110,13 +111,16 @@ def caller_of(meta: Mapping[str, Any], client_version: str, server: ProcessIdent
     owner_pid = processes.nearest_program_above(server.pid)
     owner = processes.identity_of(owner_pid) if owner_pid else None
     owner = owner or server
+    environment = processes.environment(owner.pid) or {}
+    home = _home_in(environment)
     return Caller(
-        address=address_of(thread_id, _home_of(owner.pid)),
+        address=address_of(thread_id, home),
         harness=HARNESS,
         process=owner.to_text(),
         server=server.to_text(),
         thread_id=thread_id,
-        codex_home=str(_home_of(owner.pid)),
+        codex_home=str(home),
+        codex_sqlite_home=environment.get(SQLITE_HOME),
         codex_path=processes.executable_path(owner.pid),
         codex_version=client_version or None,
         runs_exec=turn.get("turn_trigger") == "exec" or owner_from(owner.pid).runs_once,
@@ -128,6 +132,7 @@ def thread_of(connection: Row) -> Thread:
     return Thread(
         thread_id=connection["thread_id"],
         home=Path(connection["codex_home"]),
+        sqlite_home=Path(connection["codex_sqlite_home"]) if connection["codex_sqlite_home"] else None,
         caller=ProcessIdentity.from_text(connection["process"]),
         executable=connection["codex_path"],
         version=connection["codex_version"],
@@ -141,13 +146,12 @@ def is_loaded(address: str) -> bool:
     return writer_of(Path(home), thread_id) is not None
 
 
-def _home_of(pid: int) -> Path:
-    environment = processes.environment(pid) or {}
+def _home_in(environment: Mapping[str, str]) -> Path:
     if environment.get("CODEX_HOME"):
         return Path(environment["CODEX_HOME"]).resolve()
     home = environment.get("HOME")
     return (Path(home) if home else Path.home()).joinpath(".codex").resolve()
 
 
-def _child(codex: Path, home: Path) -> Opener:
-    return Opener("child", lambda: open_child(codex, home))
+def _child(codex: Path, home: Path, sqlite_home: Path | None) -> Opener:
+    return Opener("child", lambda: open_child(codex, home, sqlite_home=sqlite_home))

@@ -23,6 +23,7 @@ CREATE TABLE connections (
   session_id TEXT,                      -- Claude: the session that the process ran last
   thread_id TEXT,                       -- Codex
   codex_home TEXT,
+  codex_sqlite_home TEXT,               -- where its queue is, if not in codex_home
   codex_path TEXT,
   codex_version TEXT,
   runs_exec INTEGER NOT NULL DEFAULT 0, -- 1: owned by `codex exec`, which would consume a row unread

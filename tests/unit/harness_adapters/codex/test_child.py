@@ -73,6 +73,18 @@ async def test_without_a_home_the_environment_decides(program: Program) -> None:
 
 
 @pytest.mark.fault("F27")
+@pytest.mark.parametrize("owners", [None, "/owners"])
+async def test_the_queue_is_looked_for_where_the_threads_owner_keeps_it_and_not_where_we_would(
+    program: Program, owners: str | None
+) -> None:
+    """Codex: with another CODEX_SQLITE_HOME an add goes into a queue that the owner never reads."""
+    source = "print(os.environ.get('CODEX_SQLITE_HOME', 'unset'))"
+    ours = {**os.environ, "CODEX_SQLITE_HOME": "/ours"}
+    with anyio.fail_after(SOON):
+        async with open_child(program(source), None, ours, Path(owners) if owners else None) as transport:
+            assert await transport.receive() == (owners or "unset")
+
+
 async def test_why_it_ended_is_its_status_and_its_last_words_without_colours(program: Program) -> None:
     source = r"""
 print("\x1b[31mERROR\x1b[0m first", file=sys.stderr)
