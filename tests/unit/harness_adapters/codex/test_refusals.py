@@ -103,7 +103,7 @@ def test_every_other_answer_proves_nothing(code: int, message: str) -> None:
     assert not found.without_effect
 
 
-@pytest.mark.parametrize("refusal", {refusal for _, _, refusal in MEASURED} | {UnclassifiedRefusal})
+@pytest.mark.parametrize("refusal", dict.fromkeys([*(refusal for _, _, refusal in MEASURED), UnclassifiedRefusal]))
 def test_each_refusal_says_what_it_means_and_what_codex_said(refusal: type[Refusal]) -> None:
     text = str(refusal(ErrorAnswer(-32600, "the words")))
     assert text == f"{refusal.advice} Codex said (-32600): the words"
