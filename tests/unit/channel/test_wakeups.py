@@ -61,7 +61,7 @@ async def test_only_the_bell_of_a_dead_process_is_removed(tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "left behind")
     (tmp_path / "file").touch()
     async with open_bell(tmp_path, FakeIds()) as living:
-        for name in ("left behind", "file", "gone"):
+        for name in ("left behind", "file", "gone", ""):  # the last is the folder itself
             remove_dead_bell(str(tmp_path / name))
         remove_dead_bell(str(living.path))
 
