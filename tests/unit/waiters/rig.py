@@ -22,6 +22,16 @@ async def furnish(channel: Channel) -> None:
     await channel.join(codex("thread"), "worker")
 
 
+async def send(channel: Channel, *texts: str) -> list[int]:
+    """From the boss to the worker; the message ids."""
+    return [(await channel.send("ann", "worker", text)).message_id for text in texts]
+
+
+def written(receiver: FakeReceiver) -> list[int]:
+    """The messages that reached the harness, each as often as it did."""
+    return [each.message_id for each in receiver.written.items]
+
+
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     """Ask again until it is so. Each asking reads the store, so that others run meanwhile."""
     with anyio.fail_after(WAIT_S):

@@ -15,13 +15,13 @@ from channel.wakeups import POLL_S, bells_folder, ring
 from fakes.receiver import FakeReceiver, crash, hanging, harness_ended
 from tests.unit.waiters.rig import (
     WAIT_S,
-    furnish,
     supervisor,
     until,
     until_asleep,
     until_detail,
     until_state,
     until_step,
+    written,
 )
 from tests.unit.world import Channel, World, codex
 from waiters.background import background_tasks
@@ -32,25 +32,10 @@ from waiters.supervisor import HELD_ELSEWHERE_S
 
 
 @pytest.fixture
-async def hall(channel: Channel) -> Channel:
-    await furnish(channel)
-    return channel
-
-
-@pytest.fixture
 async def other(world: World, hall: Channel) -> AsyncIterator[Channel]:
     """A second process."""
     async with world.process() as other:
         yield other
-
-
-@pytest.fixture
-def queue() -> FakeReceiver:
-    return FakeReceiver(Policy.QUEUE)
-
-
-def written(receiver: FakeReceiver) -> list[int]:
-    return [each.message_id for each in receiver.written.items]
 
 
 async def send_and_ring(channel: Channel, to: str = "worker") -> int:
