@@ -18,6 +18,10 @@ ABSENCE_GRACE_MS = 30_000
 """A key that is in neither place may be on its way from one to the other: a 6 s hook was measured
 (facts/codex.md, fact 5). After this long it is called uncertain."""
 
+PENDING_LOOK_S = 10
+"""How soon it is looked again whether the waiter of a thread with waiting messages still lives; most threads
+are given theirs within milliseconds."""
+
 PENDING_AT_ONCE = 20
 """How many waiting deliveries are read at a time; a text may have a million characters."""
 
@@ -156,21 +160,25 @@ class Deliveries:
         return found
 
     async def unserved_addresses(self) -> tuple[list[str], float | None]:
-        """Codex threads without a waiter that have work now, and seconds until the next look-up of any other.
+        """Codex threads without a waiter that have work now, and seconds until another may be such a one.
 
-        Any server of the account may take them, and one whose waiter dies before its next look-up.
+        Any server of the account may take them, also one whose waiter dies before its work is done.
         None: nothing more is open.
         """
-        due, look_times = [], []
+        due: list[str] = []
+        again_s: list[float] = []
         now_ms = self._clock.now_ms()
         for row in await self._database.read(sql("addresses_with_work")):
             look_at_ms = row["next_look_at_ms"]
             has_work = row["has_pending"] or look_at_ms is None or look_at_ms <= now_ms
             if has_work and not await self._leases.is_held(row["address"]):
                 due.append(row["address"])
-            elif look_at_ms is not None:
-                look_times.append(max(0, look_at_ms - now_ms) / 1_000)
-        return due, min(look_times, default=None)
+                continue
+            if row["has_pending"]:
+                again_s.append(PENDING_LOOK_S)
+            if look_at_ms is not None:
+                again_s.append(max(0, look_at_ms - now_ms) / 1_000)
+        return due, min(again_s, default=None)
 
     async def message(self, message_id: int) -> Message:
         """One message whole. Raises UnknownMessage."""

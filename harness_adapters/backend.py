@@ -63,9 +63,7 @@ class Backend:
 
     async def _serve(self) -> None:
         async with open_channel(self._database, durable=True) as channel:
-            adoption = Adoption(
-                channel.membership, channel.deliveries, channel.leases, channel.supervisor, channel.clock
-            )
+            adoption = Adoption(channel.membership, channel.deliveries, channel.supervisor, channel.clock)
             self._channel = channel
             self._calls = ToolCalls(channel, adoption)
             self._settled.set()

@@ -126,9 +126,8 @@ class ToolCalls:
         """Ring the active waiters; a Codex thread whose own server is gone is served by this process."""
         views = list(recipients)
         ring({view.bell for view in views})
-        for view in views:
-            if view.harness == threads.HARNESS and not view.waiter_active:
-                await self._adoption.adopt(view.address)
+        if any(view.harness == threads.HARNESS for view in views):
+            await self._adoption.adopt()
 
     async def _wake_rooms(self, roles: Iterable[OwnRole]) -> None:
         for role in roles:

@@ -46,6 +46,9 @@ class AnotherSession:
     async def join(self, name: str) -> Answer:
         return await self._calls.join(self._caller, {"room": ROOM, "name": name})
 
+    async def leave(self) -> Answer:
+        return await self._calls.leave(self._caller, {})
+
     async def send(self, text: str, to: str) -> Answer:
         """Send to one role; the answer has the message's `id`, and how it stands under `to`."""
         return await self._calls.send(self._caller, {"text": text, "to": to})
@@ -58,7 +61,7 @@ class ChannelView:
         self.channel = channel
         self._calls = ToolCalls(
             channel,
-            Adoption(channel.membership, channel.deliveries, channel.leases, channel.supervisor, channel.clock),
+            Adoption(channel.membership, channel.deliveries, channel.supervisor, channel.clock),
         )
 
     def session(self, key: str) -> AnotherSession:

@@ -11,7 +11,6 @@ import anyio
 from channel.clock import Clock
 from channel.deliveries import Deliveries
 from channel.errors import StoreBusy
-from channel.leases import Leases
 from channel.membership import Membership
 from harness_adapters.codex.receiver import CodexReceiver
 from harness_adapters.codex.threads import thread_of
@@ -30,12 +29,9 @@ logger = logging.getLogger(__name__)
 class Adoption:
     """Starts Codex waiters in this process."""
 
-    def __init__(
-        self, membership: Membership, deliveries: Deliveries, leases: Leases, supervisor: Supervisor, clock: Clock
-    ) -> None:
+    def __init__(self, membership: Membership, deliveries: Deliveries, supervisor: Supervisor, clock: Clock) -> None:
         self._membership = membership
         self._deliveries = deliveries
-        self._leases = leases
         self._supervisor = supervisor
         self._clock = clock
         self._look_again = anyio.Event()
@@ -44,26 +40,30 @@ class Adoption:
         """Serve the thread that calls this process, as long as this process lives, if it holds a role."""
         await self._serve(address, until_idle=False)
 
-    async def adopt(self, address: str) -> None:
-        """Serve a closed thread until nothing is to be done for it; nothing happens if it has a waiter."""
-        if not await self._leases.is_held(address):
-            await self._serve(address, until_idle=True)
+    async def adopt(self) -> None:
+        """Serve each thread that has work and no waiter, until nothing is to be done for it; watch the others'."""
+        await self._adopt_due()
+        self._look_soon()
 
     async def run(self) -> None:
         """Adopt what is due, now, whenever a look-up falls due and after each waiter's end, for ever."""
         while True:
-            next_s = None
             self._look_again = anyio.Event()
-            try:
-                due, next_s = await self._deliveries.unserved_addresses()
-                for address in due:
-                    await self._serve(address, until_idle=True)
-            except StoreBusy as error:
-                logger.warning("closed threads could not be looked for: %s", error)
+            next_s = await self._adopt_due()
             await self._clock.sleep(SCAN_S_MIN)
-            await is_set_within(
-                self._look_again, self._clock, SCAN_S_MAX if next_s is None else min(next_s, SCAN_S_MAX)
-            )
+            wait_s = SCAN_S_MAX if next_s is None else min(next_s, SCAN_S_MAX)
+            await is_set_within(self._look_again, self._clock, wait_s)
+
+    async def _adopt_due(self) -> float | None:
+        """Seconds until another thread may be due; None: no message to a thread is open."""
+        try:
+            due, next_s = await self._deliveries.unserved_addresses()
+            for address in due:
+                await self._serve(address, until_idle=True)
+        except StoreBusy as error:
+            logger.warning("closed threads could not be looked for: %s", error)
+            return SCAN_S_MIN
+        return next_s
 
     async def _serve(self, address: str, *, until_idle: bool) -> None:
         connection = await self._membership.connection(address)
