@@ -31,6 +31,9 @@ WAL_BYTES_BEFORE_CHECKPOINT = 4 * 1024 * 1024
 COMMITS_BETWEEN_CHECKPOINT_LOOKS = 64
 """How often the log's size is asked for; one stat a transaction would be wasted."""
 
+_BEGIN = "BEGIN IMMEDIATE"
+_SCHEMA_VERSION = "SELECT user_version FROM pragma_user_version"
+
 Parameters = Sequence[Any] | Mapping[str, Any]
 Row = sqlite3.Row
 
@@ -53,6 +56,15 @@ class Transaction:
     async def run(self, sql: str, parameters: Parameters = ()) -> None:
         """Run one statement that gives no rows."""
         await self._connection.execute_fetchall(sql, parameters)
+
+
+class _Connection(sqlite3.Connection):
+    """BEGIN IMMEDIATE answers with the schema's version: each transaction wants both first, and a statement
+    of its own costs a hop to aiosqlite's thread and back."""
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        cursor = super().execute(sql, parameters)
+        return super().execute(_SCHEMA_VERSION) if sql == _BEGIN else cursor
 
 
 class Database:
@@ -90,9 +102,8 @@ class Database:
         async with self._turn:
             with anyio.CancelScope(shield=True), _sqlite_errors(self.path):
                 transaction = Transaction(self._connection)
-                await transaction.run("BEGIN IMMEDIATE")
                 try:
-                    await self._refuse_a_newer_schema(transaction)
+                    self._refuse_a_newer_schema(await transaction.all(_BEGIN))
                     yield transaction
                     await transaction.run("COMMIT")
                 except BaseException:
@@ -115,7 +126,7 @@ class Database:
                 transaction = Transaction(self._connection)
                 rows = await transaction.all(sql, {**parameters, "schema": self._schema})
                 if not rows:
-                    await self._refuse_a_newer_schema(transaction)
+                    self._refuse_a_newer_schema(await transaction.all(_SCHEMA_VERSION))
                 await self._checkpoint_when_due()
         return rows
 
@@ -124,9 +135,8 @@ class Database:
         rows = await self.read("PRAGMA data_version")
         return int(rows[0][0])
 
-    async def _refuse_a_newer_schema(self, transaction: Transaction) -> None:
-        row = await transaction.one("SELECT user_version FROM pragma_user_version")
-        found = int(row[0]) if row else 0
+    def _refuse_a_newer_schema(self, rows: Sequence[Row]) -> None:
+        found = int(rows[0][0])
         if found != self._schema:
             raise SchemaTooNew(found, self._schema)
 
@@ -170,7 +180,7 @@ async def open_database(path: Path, *, durable: bool, create: bool = True) -> As
         raise StoreBroken(str(path), error.strerror or str(error)) from error
     migrations = load_migrations()
     with _sqlite_errors(path):
-        connection = await aiosqlite.connect(path, isolation_level=None, cached_statements=256)
+        connection = await aiosqlite.connect(path, isolation_level=None, cached_statements=256, factory=_Connection)
     try:
         with _sqlite_errors(path):
             connection.row_factory = sqlite3.Row
@@ -216,7 +226,7 @@ async def _migrate(connection: aiosqlite.Connection, path: Path, migrations: Seq
         return
     if found:
         await _copy_beside(connection, path, found)
-    await connection.execute_fetchall("BEGIN IMMEDIATE")
+    await connection.execute_fetchall(_BEGIN)
     try:
         found = await _schema_version(connection)  # another process may have been first
         for migration in migrations:
@@ -232,7 +242,7 @@ async def _migrate(connection: aiosqlite.Connection, path: Path, migrations: Seq
 
 
 async def _schema_version(connection: aiosqlite.Connection) -> int:
-    rows = list(await connection.execute_fetchall("SELECT user_version FROM pragma_user_version"))
+    rows = list(await connection.execute_fetchall(_SCHEMA_VERSION))
     return int(rows[0][0])
 
 

@@ -66,8 +66,9 @@ class _Stat(NamedTuple):
     start: int
 
 
+@cache
 def own_identity() -> ProcessIdentity:
-    """This very process."""
+    """This very process, which does not fork."""
     identity = identity_of(os.getpid())
     if identity is None:
         raise RuntimeError("this process finds no record of itself: is /proc mounted?")
