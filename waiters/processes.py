@@ -30,6 +30,9 @@ _SYSCTL_TIMEOUT_S = 5
 _ENDED_LOOK_S = 5.0
 """Between two looks at a process whose end this system does not tell."""
 
+_STAT_BYTES_MAX = 4096
+"""52 numbers and a short name."""
+
 _IDENTITY = re.compile(r"([0-9]+)\.([0-9]+)\.(\w+)\.([\w-]+)", re.ASCII)
 
 
@@ -218,7 +221,11 @@ def _stat(pid: int) -> _Stat | None:
 def _stat_from_proc(pid: int) -> _Stat | None:
     """See proc_pid_stat(5). The name stands in brackets and may hold brackets and blanks itself."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)  # a third of a Path's time
+        try:
+            stat = os.read(descriptor, _STAT_BYTES_MAX)
+        finally:
+            os.close(descriptor)
     except (FileNotFoundError, ProcessLookupError):
         return None
     before, _, after = stat.rpartition(b")")
