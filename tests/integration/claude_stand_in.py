@@ -66,6 +66,9 @@ class ClaudeStandIn:
         """What `join` answers to the session."""
         return await self._session.join(name)
 
+    async def leave(self) -> None:
+        await self._session.leave()
+
     @property
     def environment(self) -> dict[str, str]:
         """That of what Claude Code starts."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.another_session import ROOM, ChannelView, open_view
+from tests.another_session import ChannelView, open_view
 from tests.integration.harness_stand_in import HarnessStandIn, harness_stand_in
 
 LIMIT_S = 40
@@ -21,7 +21,7 @@ End = Callable[[HarnessStandIn], Awaitable[None]]
 
 
 async def end_of_input(harness: HarnessStandIn) -> None:
-    await harness.close_input()
+    await harness.client.close_input()
 
 
 async def terminate(harness: HarnessStandIn) -> None:
@@ -66,8 +66,7 @@ async def test_the_server_ends_in_time_and_says_that_its_waiter_is_gone(
     harness: HarnessStandIn, channel: ChannelView, end: End
 ) -> None:
     with anyio.fail_after(LIMIT_S):
-        await harness.shake_hands()
-        answer = await harness.call("join", room=ROOM, name="codex")
+        answer = await harness.join("codex")
         served = await channel.waiter(harness.address)
         await end(harness)
         with anyio.fail_after(ENDS_WITHIN_S):
@@ -83,7 +82,7 @@ async def test_the_server_ends_in_time_and_says_that_its_waiter_is_gone(
 @pytest.mark.parametrize("end", ENDS)
 async def test_a_server_that_nobody_has_spoken_to_yet_ends_too(harness: HarnessStandIn, end: End) -> None:
     with anyio.fail_after(LIMIT_S):
-        await harness.request("ping")  # its handlers stand; no handshake was made
+        await harness.client.request("ping")  # its handlers stand; no handshake was made
         await end(harness)
         with anyio.fail_after(ENDS_WITHIN_S):
             await harness.wait_server_ended()
@@ -95,8 +94,7 @@ async def test_a_database_that_another_process_locks_does_not_hold_up_the_end(
 ) -> None:
     """SQLite would wait for 5 s. The role reads offline all the same: its process is gone."""
     with anyio.fail_after(LIMIT_S):
-        await harness.shake_hands()
-        await harness.call("join", room=ROOM, name="codex")
+        await harness.join("codex")
         with closing(sqlite3.connect(database, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             await terminate(harness)
@@ -111,8 +109,7 @@ async def test_a_harness_killed_while_another_process_holds_its_pipes_is_offline
     harness: HarnessStandIn, channel: ChannelView
 ) -> None:
     with anyio.fail_after(LIMIT_S):
-        await harness.shake_hands()
-        await harness.call("join", room=ROOM, name="codex")
+        await harness.join("codex")
         peer = channel.session("peer")
         await peer.join("peer")
         before = await peer.send("are you there?", "codex")

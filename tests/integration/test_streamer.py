@@ -13,9 +13,11 @@ import pytest
 
 from channel.wakeups import ring
 from fakes.monitor_host import MonitorHost
+from harness_adapters.callers import CLAUDE_CLIENT
 from harness_adapters.claude.framing import decode
 from tests.another_session import ROOM
 from tests.integration.claude_stand_in import PEER, ClaudeStandIn, claude_stand_in
+from tests.integration.harness_stand_in import RawClient, server_command
 
 LIMIT_S = 40
 """Streamers start in 0.3 s each on a quiet machine; tests run side by side on a busy one."""
@@ -118,15 +120,37 @@ async def test_messages_to_a_session_whose_monitor_was_never_started_wait_and_ar
     assert [text for _, text in shown] == ["one", "two", "three"]
 
 
+@pytest.mark.fault("F7")
+async def test_what_waited_is_pushed_without_new_traffic_once_a_slow_client_has_finished_its_handshake(
+    claude: ClaudeStandIn,
+) -> None:
+    """The streamer is armed long before its session joins, as a plugin's monitor is."""
+    alice = "alice"
+    with anyio.fail_after(LIMIT_S):
+        await claude.channel.session("gone").join(alice)
+        for text in ("one", "two", "three"):
+            await claude.peer.send(text, alice)
+        command = server_command(claude.database)
+        async with claude.monitor(), await anyio.open_process(command, env=claude.environment) as server:
+            await claude.until_active()
+            client = RawClient(server, CLAUDE_CLIENT)
+            await client.begin_handshake()
+            assert claude.shown == []
+            await client.finish_handshake()
+            await claude.leave()
+            answer = await client.call("join", room=ROOM, name=alice)
+            shown = await claude.until_shown(3)
+    assert answer["waiter"] == "active"
+    assert [text for _, text in shown] == ["one", "two", "three"]
+
+
 @pytest.mark.fault("F10")
 async def test_of_two_streamers_started_at_once_one_prints_and_the_other_says_so(claude: ClaudeStandIn) -> None:
     with anyio.fail_after(LIMIT_S):
-        async with claude.monitor() as one, claude.monitor() as other:
+        async with claude.monitor(), claude.monitor():
             await claude.notifications.wait_for(lambda each: each.kind == "completed")
             await claude.peer.send(TEXT, BOB)
             await claude.channel.until_states(["seen"], to=BOB)
-            printers = [host for host in (one, other) if any(each.kind == "event" for each in host.notifications.items)]
-    assert len(printers) == 1
     assert [text for _, text in claude.shown] == [TEXT]
     assert len(claude.said) == 1
 
@@ -205,6 +229,22 @@ async def test_messages_in_the_gap_between_two_monitors_arrive_and_none_is_shown
         ("in the gap", False),
         (TEXT, False),
     ]
+
+
+@pytest.mark.fault("F15")
+async def test_a_long_message_that_the_expiry_cut_off_is_shown_again_whole_and_marked(claude: ClaudeStandIn) -> None:
+    text = "\n".join(f"line {number} " + "x" * 100 for number in range(120))
+    with anyio.fail_after(LIMIT_S):
+        async with claude.monitor() as host:
+            await claude.peer.send(text, BOB)
+            await claude.notifications.wait_for(lambda each: "part=1/" in each.text)
+            host.stop()
+            await claude.channel.until_offline(claude.address)
+            assert await claude.channel.states(to=BOB) == ["handed_over"]
+        async with claude.monitor():
+            await claude.channel.until_states(["seen"], to=BOB)
+    ((header, shown),) = claude.shown
+    assert (shown, header.repeat) == (text, True)
 
 
 @pytest.mark.fault("F16")

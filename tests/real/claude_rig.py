@@ -56,7 +56,9 @@ def joining(prompt: str, tool: str, arguments: Mapping[str, Any]) -> list[Rule]:
     """A prompt that contains `prompt` makes the model call `tool`, then run the `command` of its result."""
 
     def arm_what_it_answered(request: ModelRequest) -> Reply:
-        return arm_monitor(json.loads(request.newest_results[-1].text)["command"])
+        answer = request.newest_results[-1]
+        assert not answer.is_error, answer.text
+        return arm_monitor(json.loads(answer.text)["command"])
 
     return [Rule(shown(prompt), call(tool, arguments)), Rule(result_of(tool), arm_what_it_answered)]
 

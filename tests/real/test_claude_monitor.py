@@ -12,7 +12,7 @@ import anyio
 import psutil
 import pytest
 
-from fakes.messages_script import Rule, call, result_of, shown
+from fakes.messages_script import Rule, call, result_of, say, shown
 from harness_adapters.claude.framing import FLUSHES_MAX
 from tests.another_session import ROOM, ChannelView
 from tests.real.agent_channel import (
@@ -39,6 +39,7 @@ from tests.real.claude_rig import ClaudeWorld, Session, arm_monitor, joining, lo
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(150)]
 
+TASK = "count to a million"
 WITHIN_S = 100  # of one test, on a machine where several run side by side
 GONE_WITHIN_S = 10
 
@@ -127,6 +128,36 @@ async def test_a_body_that_is_too_long_to_stream_begins_and_is_fetched_with_the_
     assert "shortened" in delivery["detail"]
     assert "".join(page.stdout.decode() for page in pages[:3]) == text
     assert pages[3].returncode == 1
+
+
+@pytest.mark.parametrize("working", ["the model", "a tool"])
+async def test_what_comes_while_the_session_works_is_accepted_and_seen_only_once_its_model_is_shown_it(working: str):
+    done, wait_for_file = anyio.Event(), "sh wait.sh"
+    if working == "the model":
+        works = Rule(shown(TASK), say("done"), held=done)
+    else:
+        works = Rule(shown(TASK), call("Bash", {"command": wait_for_file, "description": "wait"}))
+    rules, allow = [*JOINS_AND_LISTENS, works], [f"Bash({wait_for_file})"]
+    async with claude_with_agent_channel(*rules, allow=allow, within_s=WITHIN_S) as (api, world, channel):
+        (world.work / "wait.sh").write_text("until test -e done; do sleep 0.1; done\n")
+        async with world.stream_session() as session:
+            await listen(session, channel)
+            await session.wait_until_idle()
+            await session.say(TASK)
+            await api.wait_for(shown(TASK))
+            for text in ("one", "two", "three"):
+                await channel.session(PEER).send(text, CLAUDE)
+            await session.wait_for_record(lambda record: "|three" in record.get("content", ""))
+            meanwhile = set(await channel.states(to=CLAUDE))
+            shown_meanwhile = shown_texts(api.notifications())
+            done.set()
+            (world.work / "done").touch()
+            await api.wait_for(has_shown("three"))
+            await channel.until_states(["seen"] * 3, to=CLAUDE)
+            shown_to_model = shown_texts(api.notifications())
+    assert meanwhile <= {"handed_over", "accepted"}
+    assert shown_meanwhile == []
+    assert shown_to_model == ["one", "two", "three"]
 
 
 @pytest.mark.fault("F15")
