@@ -99,7 +99,11 @@ def test_the_ancestors_begin_with_the_parent_and_end_at_the_top() -> None:
 def test_a_name_with_brackets_and_blanks_is_read_whole(tmp_path: Path) -> None:
     program = tmp_path / "a) R (b"
     program.symlink_to("/bin/cat")
-    with subprocess.Popen([program], stdin=subprocess.PIPE) as process:
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(b"!")
+        process.stdin.flush()
+        assert process.stdout.read(1) == b"!"  # it runs: the system names it a little after Popen returns
         assert processes.name_of(process.pid) == "a) R (b"
         assert processes.parent_of(process.pid) == os.getpid()
         assert processes.command_line(process.pid) == [str(program)]
