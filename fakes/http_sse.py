@@ -73,9 +73,7 @@ class Answer:
             await self._write(h11.Data(data=body))
         await self._write(h11.EndOfMessage())
 
-    async def send_json(
-        self, value: object, *, status: int = 200, headers: Mapping[str, str] | None = None
-    ) -> None:
+    async def send_json(self, value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         """Send one whole response with a JSON body."""
         await self.send(json.dumps(value).encode(), status=status, headers=headers)
 

@@ -112,9 +112,7 @@ class ModelRequest:
     @property
     def tool_outputs(self) -> list[str]:
         """What each tool call of the conversation returned, as the model reads it, oldest first."""
-        return [
-            _output_text(item) for item in self.body["input"] if item.get("type") == "function_call_output"
-        ]
+        return [_output_text(item) for item in self.body["input"] if item.get("type") == "function_call_output"]
 
     @property
     def step(self) -> int:
@@ -167,9 +165,7 @@ class ResponsesApi:
     async def handle(self, request: Request, answer: Answer) -> None:
         """Record and answer one HTTP request (the handler for `serve_http`)."""
         if (request.method, request.path) != ("POST", PATH):
-            await _refuse(
-                answer, 404, f"the fake knows POST {PATH} only, not {request.method} {request.path}"
-            )
+            await _refuse(answer, 404, f"the fake knows POST {PATH} only, not {request.method} {request.path}")
             return
         recorded = ModelRequest(request, request.json())
         reply = self.script(recorded)
@@ -289,14 +285,10 @@ async def _write_requests(api: ResponsesApi, record: TextIO) -> None:
 
 def main() -> None:
     """Parse the command line, print the URL, serve until SIGINT or SIGTERM."""
-    parser = argparse.ArgumentParser(
-        prog="python -m fakes.responses_api", description=__doc__.splitlines()[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m fakes.responses_api", description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=0, help="0 takes any free one (default)")
     parser.add_argument("--script", type=Path, help="JSON: an object from pattern to replies")
-    parser.add_argument(
-        "--record", type=argparse.FileType("a"), help="append each request's body, a line each"
-    )
+    parser.add_argument("--record", type=argparse.FileType("a"), help="append each request's body, a line each")
     options = parser.parse_args()
     script = load_script(options.script) if options.script else say_ok
     anyio.run(_serve_alone, options.port, script, options.record)

@@ -49,9 +49,7 @@ async def echo(request: Request, answer: Answer) -> None:
 
 async def test_a_request_in_chunks_over_several_packets_reaches_the_handler_whole():
     async with serve_http(echo) as url, connect(url) as client:
-        head = (
-            b"POST /v1/things?a=1&b= HTTP/1.1\r\nHost: x\r\nX-Mark: m\r\nTransfer-Encoding: chunked\r\n\r\n"
-        )
+        head = b"POST /v1/things?a=1&b= HTTP/1.1\r\nHost: x\r\nX-Mark: m\r\nTransfer-Encoding: chunked\r\n\r\n"
         await client.send(head + b"3\r\nab")
         await client.send(b"c\r\n2\r\nde\r\n0\r\n\r\n")
         answer = await read_until(client, b'"body": "abcde"}')
@@ -67,9 +65,7 @@ async def test_a_request_in_chunks_over_several_packets_reaches_the_handler_whol
 async def test_a_kept_alive_connection_serves_pipelined_requests_in_order():
     async with serve_http(echo) as url, connect(url) as client:
         request = b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"
-        await client.send(
-            request % 1 + request % 2 + b"GET /3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-        )
+        await client.send(request % 1 + request % 2 + b"GET /3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         received = await read_all(client)
     assert [received.find(b'"path": "/%d"' % n) > 0 for n in (1, 2, 3)] == [True] * 3
     assert received.find(b"/1") < received.find(b"/2") < received.find(b"/3")

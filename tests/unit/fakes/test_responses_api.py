@@ -166,9 +166,7 @@ def test_a_reply_that_is_none_is_named(tmp_path: Path):
 
 async def test_it_runs_by_itself_with_a_script_and_records_the_bodies(tmp_path: Path):
     script, record = tmp_path / "script.json", tmp_path / "requests.jsonl"
-    script.write_text(
-        '{"join": [{"mcp": "chan", "tool": "join", "arguments": {"room": "r"}}], "x": [{"error": 503}]}'
-    )
+    script.write_text('{"join": [{"mcp": "chan", "tool": "join", "arguments": {"room": "r"}}], "x": [{"error": 503}]}')
     command = [sys.executable, "-m", "fakes.responses_api", "--script", str(script), "--record", str(record)]
     with anyio.fail_after(WAIT_S):
         async with await anyio.open_process(command, stderr=None) as process:
