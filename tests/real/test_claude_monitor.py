@@ -275,8 +275,11 @@ async def test_a_closed_terminal_takes_server_and_streamer_along_and_the_role_go
 
 @pytest.mark.fault("F15")
 async def test_a_killed_session_that_is_resumed_has_its_role_and_gets_what_came_meanwhile():
-    """Its streamer's stdout was closed by the kill: what it wrote last is not lost either."""
-    rules = [*JOINS_AND_LISTENS, *joining("join again", JOIN_TOOL, {"room": ROOM, "name": CLAUDE})]
+    """Its streamer's stdout was closed by the kill: what it wrote last is not lost either.
+
+    No join is needed: the answer of `send` tells the deaf session what to run.
+    """
+    rules = [*JOINS_AND_LISTENS, *joining("tell them that you are back", SEND_TOOL, {"text": "back", "to": PEER})]
     async with claude_with_agent_channel(*rules, within_s=WITHIN_S) as (api, world, channel):
         peer = channel.session(PEER)
         async with world.stream_session() as session:
@@ -289,10 +292,12 @@ async def test_a_killed_session_that_is_resumed_has_its_role_and_gets_what_came_
             await channel.until_offline(address)
         await peer.send("after the kill", CLAUDE)
         async with world.stream_session("--resume", session_id) as session:
-            await session.say("join again")
+            await session.say("tell them that you are back")
             await api.wait_for(has_shown("after the kill"))
             await channel.until_states(["seen"] * 3, to=CLAUDE)
             shown_to_model = shown_messages(api.notifications())
+            (back,) = await channel.deliveries(to=PEER)
+    assert back["sender"] == CLAUDE
     texts = [text for header, text in shown_to_model if not header.repeat]
     assert texts.count("before the kill") == texts.count("after the kill") == 1
     assert "at the kill" in [text for _, text in shown_to_model]
