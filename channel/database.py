@@ -13,6 +13,7 @@ import sqlite3
 import stat
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ WAL_BYTES_BEFORE_CHECKPOINT = 4 * 1024 * 1024
 COMMITS_BETWEEN_CHECKPOINT_LOOKS = 64
 """How often the log's size is asked for; one stat a transaction would be wasted."""
 
-_BEGIN = "BEGIN IMMEDIATE"
-_SCHEMA_VERSION = "SELECT user_version FROM pragma_user_version"
+_SCHEMA_VERSION = "SELECT user_version FROM pragma_user_version;"
+_BEGIN = f"BEGIN IMMEDIATE;\n{_SCHEMA_VERSION}"
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 Row = sqlite3.Row
@@ -45,7 +46,7 @@ class Transaction:
         self._connection = connection
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        """Run one statement; its rows."""
+        """Run a statement, or several in one go, all with the same parameters; the rows of the last."""
         return list(await self._connection.execute_fetchall(sql, parameters))
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
@@ -59,12 +60,21 @@ class Transaction:
 
 
 class _Connection(sqlite3.Connection):
-    """BEGIN IMMEDIATE answers with the schema's version: each transaction wants both first, and a statement
-    of its own costs a hop to aiosqlite's thread and back."""
+    """Takes a text of several statements, all with the same parameters; the rows are those of the last.
+
+    Each call costs a hop to aiosqlite's thread and back, which takes longer than most statements.
+    """
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        cursor = super().execute(sql, parameters)
-        return super().execute(_SCHEMA_VERSION) if sql == _BEGIN else cursor
+        *first, last = _statements(sql)
+        for statement in first:
+            super().execute(statement, parameters)
+        return super().execute(last, parameters)
+
+
+@cache
+def _statements(text: str) -> tuple[str, ...]:
+    return tuple(statements(text if sqlite3.complete_statement(text) else f"{text};"))
 
 
 class Database:

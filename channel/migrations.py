@@ -42,4 +42,4 @@ def statements(script: str) -> Iterator[str]:
             yield statement.strip()
             statement = ""
     if statement.strip():
-        raise RuntimeError("a migration ends in the middle of a statement")
+        raise RuntimeError("a script ends in the middle of a statement")

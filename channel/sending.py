@@ -40,9 +40,7 @@ class Sending:
         """
         check_text(text)
         async with self._database.transaction() as transaction:
-            sender = await own_role(transaction, address, room)
-            rows = await transaction.all(sql("room_roles"), {"room_id": sender.room_id})
-            views = [self._presence.view(row) for row in rows]
+            sender, views = await self._room_of(transaction, address, room)
             [own] = [view for view in views if view.role_id == sender.role_id]
             others = [view for view in views if view is not own]
             if to:
@@ -54,6 +52,20 @@ class Sending:
                     raise NobodyElse(sender.room, [view.name for view in skipped])
             message_id = await self._store(transaction, sender, text, recipients)
         return Sent(message_id, sender, own, tuple(recipients), tuple(skipped))
+
+    async def _room_of(
+        self, transaction: Transaction, address: str, room: str | None
+    ) -> tuple[OwnRole, list[RoleView]]:
+        """The role that a session sends from, and all roles of its room: one statement where all is well."""
+        rows = await transaction.all(
+            sql("sender_room"), {"address": address, "room": normalized(room) if room is not None else None}
+        )
+        if len({row["own_role_id"] for row in rows}) != 1:
+            await own_role(transaction, address, room)
+            raise AssertionError("own_role said which it is, and sender_room did not")
+        first = rows[0]
+        sender = OwnRole(first["own_role_id"], first["room_id"], first["room"], first["own_name"])
+        return sender, [self._presence.view(row) for row in rows]
 
     async def _named(
         self, transaction: Transaction, sender: OwnRole, others: Sequence[RoleView], to: Sequence[str]
@@ -69,20 +81,15 @@ class Sending:
         return [by_name[name] for name in dict.fromkeys(to)]
 
     async def _store(self, transaction: Transaction, sender: OwnRole, text: str, recipients: Sequence[RoleView]) -> int:
-        now_ms = self._clock.now_ms()
-        added = await transaction.one(
+        rows = await transaction.all(
             sql("add_message"),
             {
                 "room_id": sender.room_id,
                 "sender_role_id": sender.role_id,
                 "sender": sender.name,
                 "text": text,
-                "now_ms": now_ms,
+                "role_ids": json.dumps([view.role_id for view in recipients]),
+                "now_ms": self._clock.now_ms(),
             },
         )
-        assert added is not None
-        role_ids = json.dumps([view.role_id for view in recipients])
-        await transaction.run(
-            sql("add_deliveries"), {"message_id": added["message_id"], "role_ids": role_ids, "now_ms": now_ms}
-        )
-        return int(added["message_id"])
+        return int(rows[0]["message_id"])

@@ -34,13 +34,16 @@ async def withdraw_pending(transaction: Transaction, room_id: int, role_id: int,
 
 async def notify(transaction: Transaction, room_id: int, role_id: int, text: str, now_ms: int) -> None:
     """A message of the channel itself to one registration, delivered as any other."""
-    added = await transaction.one(
-        sql("add_message"),
-        {"room_id": room_id, "sender_role_id": None, "sender": SYSTEM_NAME, "text": text, "now_ms": now_ms},
-    )
-    assert added is not None
     await transaction.run(
-        sql("add_deliveries"), {"message_id": added["message_id"], "role_ids": f"[{role_id}]", "now_ms": now_ms}
+        sql("add_message"),
+        {
+            "room_id": room_id,
+            "sender_role_id": None,
+            "sender": SYSTEM_NAME,
+            "text": text,
+            "role_ids": f"[{role_id}]",
+            "now_ms": now_ms,
+        },
     )
 
 

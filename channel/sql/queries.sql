@@ -49,6 +49,17 @@ SELECT r.role_id, r.name, r.joined_at_ms, c.connection_id, c.address, c.harness,
 FROM roles r JOIN connections c ON c.connection_id = r.connection_id LEFT JOIN waiters w ON w.address = c.address
 WHERE r.room_id = :room_id AND r.ended_at_ms IS NULL ORDER BY r.role_id;
 
+-- sender_room: the roles that a session holds, all or that in one room, each with the roles of its room as in
+-- room_roles
+SELECT own.role_id AS own_role_id, own.name AS own_name, rooms.room_id, rooms.name AS room,
+  r.role_id, r.name, r.joined_at_ms, c.connection_id, c.address, c.harness, c.process, c.server, c.runs_exec,
+  c.seen_at_ms, w.process AS waiter_process, w.boot_id, w.lease_until_ms, w.renewed_at_ms, w.released_at_ms,
+  w.detail, w.bell
+FROM connections me JOIN roles own ON own.connection_id = me.connection_id AND own.ended_at_ms IS NULL
+  JOIN rooms ON rooms.room_id = own.room_id JOIN roles r ON r.room_id = own.room_id AND r.ended_at_ms IS NULL
+  JOIN connections c ON c.connection_id = r.connection_id LEFT JOIN waiters w ON w.address = c.address
+WHERE me.address = :address AND (:room IS NULL OR rooms.name = :room) ORDER BY r.role_id;
+
 -- add_role: a new registration of a name
 INSERT INTO roles (room_id, name, connection_id, joined_at_ms)
 VALUES (:room_id, :name, :connection_id, :now_ms) RETURNING role_id;
@@ -79,13 +90,11 @@ WHERE f.room_id = :room_id AND f.name = :name AND r.ended_at_ms IS NULL;
 -- count_pending: how many messages wait for a role
 SELECT count(*) FROM deliveries WHERE role_id = :role_id AND state = 'pending';
 
--- add_message: a message, once
+-- add_message: a message, with one delivery for each role id in a JSON array; a row with its id for each
 INSERT INTO messages (room_id, sender_role_id, sender, text, created_at_ms)
-VALUES (:room_id, :sender_role_id, :sender, :text, :now_ms) RETURNING message_id;
-
--- add_deliveries: one delivery for each role id in a JSON array
+VALUES (:room_id, :sender_role_id, :sender, :text, :now_ms);
 INSERT INTO deliveries (message_id, role_id, detail, changed_at_ms)
-SELECT :message_id, value, '', :now_ms FROM json_each(:role_ids);
+SELECT (SELECT max(message_id) FROM messages), value, '', :now_ms FROM json_each(:role_ids) RETURNING message_id;
 
 -- message: one message whole
 SELECT m.message_id, rooms.name AS room, m.sender, m.text, m.reply_to, m.created_at_ms

@@ -92,4 +92,8 @@ def test_a_script_that_ends_in_the_middle_of_a_statement_is_an_error() -> None:
 
 def plan(connection: sqlite3.Connection, query: str) -> list[str]:
     parameters = dict.fromkeys(re.findall(r":([a-z_0-9]+)", query))
-    return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}", parameters)]
+    return [
+        row[3]
+        for statement in statements(query if query.endswith(";") else f"{query};")
+        for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters)
+    ]
