@@ -204,6 +204,8 @@ class MonitorHost:
         exit_code = await self._process.wait()
         while data := _received(self._stdout):
             self._rules.feed(data, self._clock.monotonic())
+        while data := _received(self._stderr):
+            self.stderr += data
         self._tell(self._rules.end(exit_code, self._clock.monotonic()))
         self._over = True
         self._ended.set()

@@ -191,8 +191,10 @@ async def test_a_thread_with_legacy_history_lists_its_keys_by_turn_only(codex: C
             thread = await owner.start_thread(codex.project, historyMode="legacy")
             await owner.run_turn(thread, "hello")
             await owner.queue_add(thread, "key-1", "queued")
-            await owner.notification("item/completed", threadId=thread)
-            await owner.notifications.wait_for(lambda message: "key-1" in json.dumps(message))
+            recorded = await owner.notifications.wait_for(
+                lambda message: message["method"] == "item/completed" and "key-1" in json.dumps(message)
+            )
+            await owner.turn_completed(recorded["params"]["turnId"])  # before, the turn may be listed without items
             with pytest.raises(AppServerError) as refusal:
                 await owner.item_keys(thread)
             page = await owner.request("thread/turns/list", threadId=thread, itemsView="full")
