@@ -160,12 +160,14 @@ async def client(command: Sequence[str], home: Home, mode: ConnectMode = NEWEST)
 
 @asynccontextmanager
 async def sender(home: Home, mode: ConnectMode = NEWEST) -> AsyncGenerator[Client]:
-    """The client of a server of ours whose session, this process, holds the role `sender`."""
+    """The client of a server of ours whose session, this process, holds the role `sender` and has a streamer."""
     own = identity_of(os.getpid())
     assert own is not None
     home.note(own, "session-of-sender")
-    async with client(SERVER, home, mode) as connected:
+    async with client(SERVER, home, mode) as connected, reader(STREAMER, home) as (streaming, _):
         await call(connected, "join", room=ROOM, name="sender")
+        await streaming.start()
+        await until_leased(home, claude_address(own))
         yield connected
 
 

@@ -18,7 +18,7 @@ class Scale:
 
 
 FULL = Scale(
-    round_trips=200,
+    round_trips=100,
     handled_messages=100_000,
     sends_at_the_store=3_000,
     sends_through_mcp=2_000,
@@ -29,7 +29,7 @@ FULL = Scale(
 )
 
 QUICK = Scale(
-    round_trips=20,
+    round_trips=5,
     handled_messages=2_000,
     sends_at_the_store=200,
     sends_through_mcp=100,

@@ -19,7 +19,10 @@ from tests.bench.scale import Scale
 BETWEEN_S = 0.03
 """A pause after each measured thing, so that it finds every process asleep."""
 
-WARM_UP = 5
+BETWEEN_TURNS_S = 1.3
+"""Messages come further apart than the pacing lets them, and the look a second after each is over before the next."""
+
+WARM_UP = 3
 FULL_OVER_EMPTY = 1.2
 
 Measured = Callable[[], Awaitable[float]]
@@ -43,6 +46,7 @@ async def measure(folder: Path, scale: Scale) -> list[Figure]:
                 await anyio.sleep(BETWEEN_S)
                 if turn >= WARM_UP:
                     times[name].append(taken_ms)
+            await anyio.sleep(BETWEEN_TURNS_S)
     call, row = (series(f"floor: {name}", times[name], "ms") for name in list(measured)[:2])
     floors = Limit("at most", call.value + 2 * row.value, "the call + 2 x the row")
     line = series("send to line", times["send to line"], "ms", floors)

@@ -1,8 +1,9 @@
-"""Sends a second: at the store in this process, and through MCP one after the other."""
+"""Sends a second, one after the other: at the store in this process, and through MCP."""
 
 import statistics
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import aiosqlite
@@ -10,73 +11,92 @@ import aiosqlite
 from channel.membership import Caller
 from harness_adapters.composition import open_channel
 from tests.bench import product
-from tests.bench.figures import Figure, Limit
+from tests.bench.figures import Figure, Limit, series
 from tests.bench.product import FLOOR_SERVER, ROOM, Home
 from tests.bench.scale import Scale
+from waiters.processes import own_identity
 
 STORE_SENDS_A_S = Limit("at least", 1_500)
 MCP_SENDS_A_S = Limit("at least", 200)
-LAST_OVER_FIRST = Limit("at most", 1.2, "the last tenth over the first")
+LAST_OVER_FIRST = 1.2
+BATCHES = 20
+"""All are measured in turn, batch by batch, so that the machine's other load hits them alike."""
 
 Call = Callable[[], Awaitable[object]]
 
 
 async def measure(folder: Path, scale: Scale) -> list[Figure]:
-    return [
-        await _rows(folder, scale),
-        await _at_the_store(folder, scale, durable=True),
-        await _at_the_store(folder, scale, durable=False),
-        *await _through_mcp(folder, scale),
-    ]
+    async with AsyncExitStack() as stack:
+        floor_call, send_call = await stack.enter_async_context(_through_mcp(folder))
+        calls: dict[str, tuple[Call, int, Limit | None]] = {
+            "floor: rows, each synced to disk": (
+                await stack.enter_async_context(_rows(folder)),
+                scale.sends_at_the_store,
+                None,
+            ),
+            "sends at the store, each synced to disk": (
+                await stack.enter_async_context(_at_the_store(folder, durable=True)),
+                scale.sends_at_the_store,
+                None,
+            ),
+            "sends at the store, not synced": (
+                await stack.enter_async_context(_at_the_store(folder, durable=False)),
+                scale.sends_at_the_store,
+                STORE_SENDS_A_S,
+            ),
+            "floor: empty tool calls": (floor_call, scale.sends_through_mcp, None),
+            "sends through MCP, each synced to disk": (send_call, scale.sends_through_mcp, MCP_SENDS_A_S),
+        }
+        rates: dict[str, list[float]] = {name: [] for name in calls}
+        for _ in range(BATCHES):
+            for name, (call, times, _limit) in calls.items():
+                rates[name].append(await _calls_a_s(times // BATCHES, call))
+    figures = [series(name, rates[name], "/s", limit) for name, (_, _, limit) in calls.items()]
+    return [*figures, _last_over_first(*list(rates.values())[-2:])]
 
 
-async def _rows(folder: Path, scale: Scale) -> Figure:
-    """The floor of a durable send: one row, one commit, one fsync."""
+def _last_over_first(floor: list[float], sends: list[float]) -> Figure:
+    """How much longer a send takes in the last tenth than in the first, each over the empty calls beside it."""
+    over_floor = [of_floor / of_send for of_floor, of_send in zip(floor, sends, strict=True)]
+    tenth = BATCHES // 10
+    grown = statistics.mean(over_floor[-tenth:]) / statistics.mean(over_floor[:tenth])
+    return Figure(
+        "a send through MCP, last tenth over first", grown, "x", count=tenth, limit=Limit("at most", LAST_OVER_FIRST)
+    )
+
+
+@asynccontextmanager
+async def _rows(folder: Path) -> AsyncGenerator[Call]:
     async with aiosqlite.connect(folder / "floor.db", isolation_level=None) as connection:
         for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "CREATE TABLE lines (text TEXT)"):
             await connection.execute(statement)
-        taken_s = await _each(
-            scale.sends_at_the_store, lambda: connection.execute_fetchall("INSERT INTO lines VALUES ('hello')")
-        )
-    return Figure("floor: rows, each synced to disk", len(taken_s) / sum(taken_s), "/s", count=len(taken_s))
+        yield lambda: connection.execute_fetchall("INSERT INTO lines VALUES ('hello')")
 
 
-async def _at_the_store(folder: Path, scale: Scale, *, durable: bool) -> Figure:
-    callers = [Caller(name, "claude", f"{name}-process", f"{name}-server") for name in ("sender", "reader")]
-    async with open_channel(folder / str(durable) / "channel.db", durable=durable) as channel:
-        for caller in callers:
-            await channel.membership.join(caller, ROOM, caller.address, None)
-        taken_s = await _each(
-            scale.sends_at_the_store, lambda: channel.sending.send("sender", "hello", ["reader"], None)
-        )
-    synced = "each synced to disk" if durable else "not synced"
-    limit = None if durable else STORE_SENDS_A_S
-    return Figure(f"sends at the store, {synced}", len(taken_s) / sum(taken_s), "/s", count=len(taken_s), limit=limit)
+@asynccontextmanager
+async def _at_the_store(folder: Path, *, durable: bool) -> AsyncGenerator[Call]:
+    process = own_identity().to_text()
+    async with open_channel(folder / f"durable-{durable}" / "channel.db", durable=durable) as channel:
+        for name in ("sender", "reader"):
+            await channel.membership.join(Caller(name, "claude", process, process), ROOM, name, None)
+        yield lambda: channel.sending.send("sender", "hello", ["reader"], None)
 
 
-async def _through_mcp(folder: Path, scale: Scale) -> list[Figure]:
-    """By one client, each after the answer to the last; to a role that is offline, so that all stay in the file."""
+@asynccontextmanager
+async def _through_mcp(folder: Path) -> AsyncGenerator[tuple[Call, Call]]:
+    """The empty call, and the send: to a role that is offline, so that all stay in the file."""
     home = Home(folder / "mcp")
     async with product.client(FLOOR_SERVER, home) as floor, product.sender(home) as client:
-        other = product.identity_of(1)
-        assert other is not None
-        await product.join(home, other, "session-of-reader", "reader")
-        floor_s = await _each(scale.sends_through_mcp // 4, lambda: floor.call_tool("nothing_0", {}))
-        taken_s = await _each(scale.sends_through_mcp, lambda: product.call(client, "send", text="hello", to="reader"))
-    tenth = len(taken_s) // 10
-    last_over_first = statistics.median(taken_s[-tenth:]) / statistics.median(taken_s[:tenth])
-    return [
-        Figure("floor: empty tool calls", len(floor_s) / sum(floor_s), "/s", count=len(floor_s)),
-        Figure("sends through MCP", len(taken_s) / sum(taken_s), "/s", count=len(taken_s), limit=MCP_SENDS_A_S),
-        Figure("sends through MCP grow slower", last_over_first, "x", count=tenth, limit=LAST_OVER_FIRST),
-    ]
+        async with product.reader(["/bin/true"], home, "session-of-reader") as (_, harness):
+            await product.join(home, harness, "session-of-reader", "reader")
+            yield (
+                lambda: floor.call_tool("nothing_0", {}),
+                lambda: product.call(client, "send", text="hello", to="reader"),
+            )
 
 
-async def _each(times: int, call: Call) -> list[float]:
-    """Seconds of each call."""
-    taken_s = []
+async def _calls_a_s(times: int, call: Call) -> float:
+    began = time.perf_counter()
     for _ in range(times):
-        began = time.perf_counter()
         await call()
-        taken_s.append(time.perf_counter() - began)
-    return taken_s
+    return times / (time.perf_counter() - began)
