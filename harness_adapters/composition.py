@@ -38,12 +38,14 @@ def default_database() -> Path:
 
 
 @asynccontextmanager
-async def open_channel(path: Path, *, durable: bool, create: bool = True) -> AsyncIterator[Channel]:
+async def open_channel(
+    path: Path, *, durable: bool, create: bool = True, clock: Clock | None = None
+) -> AsyncIterator[Channel]:
     """The channel at `path`, made if it is not there and `create` is True.
 
-    `durable`: a commit survives power loss. Raises StoreUnavailable.
+    `durable`: a commit survives power loss. `clock`: the system's, if None. Raises StoreUnavailable.
     """
-    clock, ids, process = SystemClock(), SystemIds(), processes.own_identity()
+    clock, ids, process = clock or SystemClock(), SystemIds(), processes.own_identity()
     async with open_database(path, durable=durable, create=create) as database:
         presence = Presence(clock, processes.boot_id(), _is_alive)
         leases = Leases(database, clock, presence)

@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 
+from channel.clock import Clock
 from channel.database import Row
 from channel.membership import Caller
 from harness_adapters.callers import OTHER_HARNESS
@@ -113,7 +114,7 @@ class ChannelView:
 
 
 @asynccontextmanager
-async def open_view(database: Path) -> AsyncIterator[ChannelView]:
-    """The channel at `database`, made if need be."""
-    async with open_channel(database, durable=False) as channel:
+async def open_view(database: Path, clock: Clock | None = None) -> AsyncIterator[ChannelView]:
+    """The channel at `database`, made if need be; on the system's clock, if none is given."""
+    async with open_channel(database, durable=False, clock=clock) as channel:
         yield ChannelView(channel)
