@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from channel.clock import Clock
 from channel.database import Database, Row, Transaction
@@ -26,8 +26,7 @@ PENDING_AT_ONCE = 20
 """How many waiting deliveries are read at a time; a text may have a million characters."""
 
 
-@dataclass(frozen=True)
-class Recorded:
+class Recorded(NamedTuple):
     """A delivery after an outcome: its state, and whether that is new."""
 
     delivery_id: int
@@ -57,7 +56,7 @@ class Deliveries:
         rows = await self._database.write(
             sql("record_hand_over"),
             {
-                "hand_overs": json.dumps([asdict(hand_over) for hand_over in hand_overs]),
+                "hand_overs": json.dumps([hand_over._asdict() for hand_over in hand_overs]),
                 "state": next_state(policy, State.PENDING, Event.HAND_OVER_RECORDED).value,
                 "event": Event.HAND_OVER_RECORDED.value,
                 "policy": policy.value,

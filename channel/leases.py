@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from channel.clock import Clock
 from channel.database import Database
@@ -11,8 +11,7 @@ from channel.presence import Presence
 from channel.queries import sql
 
 
-@dataclass(frozen=True)
-class Lease:
+class Lease(NamedTuple):
     """One taking of an address's lease; `term` is larger than that of any taking before."""
 
     address: str

@@ -6,6 +6,7 @@ its role to another can do nothing with the row that it still has.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from channel.clock import Clock, IdSource
 from channel.database import Database, Row, Transaction
@@ -37,8 +38,7 @@ class Caller:
     runs_exec: bool = False
 
 
-@dataclass(frozen=True)
-class OwnRole:
+class OwnRole(NamedTuple):
     """A role that the caller holds."""
 
     role_id: int
@@ -47,8 +47,7 @@ class OwnRole:
     name: str
 
 
-@dataclass(frozen=True)
-class Joined:
+class Joined(NamedTuple):
     """The answer to a join. `replaced`: the holder that was ended; `roles`: all that are in the room now."""
 
     role: OwnRole

@@ -1,6 +1,10 @@
-"""What the channel holds, as values: a message, a delivery on its way, and the key it is known by."""
+"""What the channel holds, as values: a message, a delivery on its way, and the key it is known by.
 
-from dataclasses import dataclass
+Values on a streamer's way to its start are named tuples: a frozen dataclass takes a millisecond to make, ten
+times as long.
+"""
+
+from typing import NamedTuple
 
 from channel.delivery_states import Event, State
 
@@ -10,8 +14,7 @@ def key_of(channel_id: str, message_id: int) -> str:
     return f"agent-channel:{channel_id}:{message_id}"
 
 
-@dataclass(frozen=True)
-class Message:
+class Message(NamedTuple):
     """A text sent once. `created_at_ms`: wall clock."""
 
     message_id: int
@@ -22,8 +25,7 @@ class Message:
     created_at_ms: int
 
 
-@dataclass(frozen=True)
-class PendingDelivery:
+class PendingDelivery(NamedTuple):
     """A message that waits to be handed over; `repeats` earlier hand-overs may have been shown."""
 
     delivery_id: int
@@ -32,8 +34,7 @@ class PendingDelivery:
     repeats: int
 
 
-@dataclass(frozen=True)
-class HandOver:
+class HandOver(NamedTuple):
     """What is copied into a delivery before its effect: the exact text's hash, and where evidence will stand."""
 
     delivery_id: int
@@ -42,8 +43,7 @@ class HandOver:
     detail: str = ""
 
 
-@dataclass(frozen=True)
-class OpenDelivery:
+class OpenDelivery(NamedTuple):
     """A delivery that was handed over and is not settled.
 
     `elsewhere`: it was given at another address than the one that looks, whose process is gone.
@@ -63,8 +63,7 @@ class OpenDelivery:
     next_look_at_ms: int | None
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What a receiver says of one delivery; `reference` is the receiver's own name for it."""
 
     delivery_id: int

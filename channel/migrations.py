@@ -2,15 +2,14 @@
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 FOLDER = Path(__file__).parent / "sql" / "migrations"
 
 
-@dataclass(frozen=True)
-class Migration:
+class Migration(NamedTuple):
     """One step; `version` is the schema's number after it."""
 
     version: int

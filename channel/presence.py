@@ -5,7 +5,7 @@ another PID namespace), and then the lease alone decides.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from channel.clock import Clock
 from channel.database import Row
@@ -19,8 +19,7 @@ ABSENT_MS_BEFORE_SKIPPED = 7 * 24 * 3_600_000
 """A role that nobody has served for longer gets no message to all."""
 
 
-@dataclass(frozen=True)
-class RoleView:
+class RoleView(NamedTuple):
     """One held role, as others see it.
 
     `offline_since_ms`: None while its waiter is active. `connected`: its session lives. `bell`: the FIFO of

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from channel.clock import Clock
 from channel.database import Database, Transaction
@@ -13,8 +13,7 @@ from channel.presence import Presence, RoleView
 from channel.queries import sql
 
 
-@dataclass(frozen=True)
-class Sent:
+class Sent(NamedTuple):
     """A stored message. `own`: the sender as others see it; `skipped`: roles absent for over 7 days and not named."""
 
     message_id: int

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from channel.clock import Clock, IdSource, SystemClock, SystemIds
 from channel.database import Database, open_database
@@ -17,8 +17,7 @@ from waiters.processes import ProcessIdentity
 from waiters.supervisor import Supervisor, open_supervisor
 
 
-@dataclass(frozen=True)
-class Channel:
+class Channel(NamedTuple):
     """One open channel, and the waiters of this process."""
 
     database: Database

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import NamedTuple
 
 from harness_adapters.claude.marking import (
     CONTINUATION_MARK,
@@ -75,8 +76,7 @@ class Header:
         return replace(self, part=1, parts=1)
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Lines that belong in one flush: a header and marked lines."""
 
     lines: tuple[str, ...]
@@ -87,8 +87,7 @@ class Part:
         return sum(map(_units_of_line, self.lines))
 
 
-@dataclass(frozen=True)
-class FramedDelivery:
+class FramedDelivery(NamedTuple):
     """A delivery as it is written; `shortened` when its text is too long and only begins here."""
 
     parts: tuple[Part, ...]
@@ -100,8 +99,7 @@ class FramedDelivery:
         return "\n".join(line for part in self.parts for line in part.lines)
 
 
-@dataclass(frozen=True)
-class WholeDelivery:
+class WholeDelivery(NamedTuple):
     """All lines of one writing of a delivery, as found in what was shown."""
 
     header: Header

@@ -7,11 +7,10 @@ are readings of `Clock.monotonic`, given by the caller.
 """
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class PaceLimits:
+class PaceLimits(NamedTuple):
     """A bucket of `burst` flushes that gets one more each `refill_s`, and the least pause between two."""
 
     burst: int

@@ -11,9 +11,8 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from waiters.processes import (
     ProcessIdentity,
@@ -28,8 +27,7 @@ _SESSION_ID = re.compile(r"[\w-]+", re.ASCII)
 """A UUID so far; in any case a plain part of a file's name."""
 
 
-@dataclass(frozen=True)
-class ClaudeSession:
+class ClaudeSession(NamedTuple):
     """The process that a session runs in; what its note says is None where it has none.
 
     `session_id` changes in one process with /clear: look again before using it.
