@@ -4,8 +4,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.unit.world import Channel, World
+
+settings.register_profile("agent-channel", deadline=None)  # a busy machine's pause is no fault of ours
+settings.load_profile("agent-channel")
 
 
 @pytest.fixture
