@@ -50,8 +50,8 @@ class AnotherSession:
     async def leave(self) -> Answer:
         return await self._calls.leave(self._caller, {})
 
-    async def send(self, text: str, to: str) -> Answer:
-        """Send to one role; the answer has the message's `id`, and how it stands under `to`."""
+    async def send(self, text: str, to: str | list[str]) -> Answer:
+        """Send to one role, or to several; the answer has the message's `id`, and how it stands under `to`."""
         return await self._calls.send(self._caller, {"text": text, "to": to})
 
 
