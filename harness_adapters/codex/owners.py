@@ -43,6 +43,14 @@ class Owner:
         """It is `codex exec` or its like."""
         return command_of(self.command_line) in _RUNS_ONCE
 
+    def executable(self) -> str | None:
+        """What to start for a child of the same version; None where that is not known.
+
+        What stands in for Codex may be a script: its interpreter is not what to start.
+        """
+        path = processes.executable_path(self.pid)
+        return None if path is None or processes.is_launcher(Path(path).name) else processes.executable(self.pid)
+
 
 def owner_from(pid: int) -> Owner:
     return Owner(pid, tuple(processes.command_line(pid) or ()))

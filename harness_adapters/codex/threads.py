@@ -80,7 +80,7 @@ class Thread:
         return [Opener("daemon", lambda: open_daemon(socket)), *children]
 
     def _binaries(self, owner: Owner | None) -> list[Path]:
-        if owner is not None and (running := processes.executable(owner.pid)):
+        if owner is not None and (running := owner.executable()):
             return [Path(running)]
         if self.executable and Path(self.executable).exists():
             return [Path(self.executable)]
