@@ -23,7 +23,7 @@ class Clock(Protocol):
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Return after `seconds` of `monotonic`."""
+        """Return after `seconds` of `monotonic`; at once for 0 or less, which a time that just came gives."""
         ...
 
 
@@ -45,7 +45,7 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        await anyio.sleep(seconds)
+        await anyio.sleep(max(0.0, seconds))
 
 
 class SystemIds:

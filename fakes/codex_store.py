@@ -20,6 +20,7 @@ import os
 import secrets
 import sqlite3
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -123,6 +124,7 @@ class CodexHome:
         self._locks = path / "thread-writer-locks"
         self._locks.mkdir(exist_ok=True)
         self._db = sqlite3.connect(folder / "state.sqlite", timeout=LOCK_WAIT_S, isolation_level=None)
+        self._end = weakref.finalize(self, self._db.close)  # Python 3.13 warns of one that is merely forgotten
         self._db.row_factory = sqlite3.Row
         self._db.execute("PRAGMA synchronous = OFF")  # kill -9 is survived, power loss need not be
         with self._transaction():
@@ -130,7 +132,7 @@ class CodexHome:
                 self._db.execute(statement)
 
     def close(self) -> None:
-        self._db.close()
+        self._end()
 
     # --- threads ---
 

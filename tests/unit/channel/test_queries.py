@@ -2,6 +2,8 @@
 
 import re
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,13 +16,13 @@ GROWS = ("messages", "deliveries", "delivery_events")
 
 
 @pytest.fixture
-def empty() -> sqlite3.Connection:
+def empty() -> Iterator[sqlite3.Connection]:
     """The newest schema, in memory: plans need no data."""
-    connection = sqlite3.connect(":memory:")
-    for migration in load_migrations():
-        for statement in statements(migration.sql):
-            connection.execute(statement)
-    return connection
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for migration in load_migrations():
+            for statement in statements(migration.sql):
+                connection.execute(statement)
+        yield connection
 
 
 @pytest.mark.fault("F42")
