@@ -31,7 +31,7 @@ class Figure:
 
     @property
     def holds(self) -> bool | None:
-        """None: nothing is asked of it (a floor)."""
+        """None: nothing is asked of it."""
         return None if self.limit is None else self.limit.holds(self.value)
 
 
@@ -64,5 +64,5 @@ def _row(name: str, figure: Figure) -> tuple[str, ...]:
         figure.unit,
         str(figure.count),
         "" if limit is None else f"{limit.kind} {limit.value:.4g}" + (f" ({limit.why})" if limit.why else ""),
-        {None: "floor" if limit is None else "", True: "holds", False: "MISSED"}[figure.holds],
+        {None: "", True: "holds", False: "MISSED"}[figure.holds],
     )

@@ -1,7 +1,7 @@
 """The floor of the streamer: asyncio and aiosqlite, one WAL file, and a FIFO to sleep at.
 
-`floor_reader.py DATABASE FIFO`: says in the table `readers` that it is there; at each ring prints the rows of
-`lines` that it has not printed.
+`floor_reader.py [--anyio] DATABASE FIFO`: says in the table `readers` that it is there; at each ring prints the rows of
+`lines` that it has not printed. `--anyio`: the same under anyio.
 """
 
 import asyncio
@@ -40,4 +40,10 @@ async def serve(database: str, fifo: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(*sys.argv[1:]))
+    arguments = sys.argv[1:]
+    if arguments[0] == "--anyio":
+        import anyio
+
+        anyio.run(serve, *arguments[1:])
+    else:
+        asyncio.run(serve(*arguments))

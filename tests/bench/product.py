@@ -27,6 +27,7 @@ SERVER = [*PYTHON, "-m", "harness_adapters.mcp_server"]
 STREAMER = [*PYTHON, "-m", "harness_adapters.cli", "monitor", "--pace", "off"]
 FLOOR_SERVER = [*PYTHON, str(Path(__file__).with_name("floor_server.py"))]
 FLOOR_READER = [*PYTHON, str(Path(__file__).with_name("floor_reader.py"))]
+FLOOR_READER_WITH_ANYIO = [*FLOOR_READER, "--anyio"]
 
 ConnectMode = Literal["auto", "legacy"]
 NEWEST: ConnectMode = "auto"
@@ -176,6 +177,12 @@ async def call(connected: Client, tool: str, **arguments: object) -> None:
     result = await connected.call_tool(tool, arguments)
     if result.is_error:
         raise RuntimeError(f"{tool}: {result.content}")
+
+
+def processor_s(pid: int) -> float:
+    """What all threads of a process have used, to the nanosecond. Linux only."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 
 async def _end(harness: Process) -> None:
