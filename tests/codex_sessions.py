@@ -45,9 +45,18 @@ class HurriedClock(SystemClock):
 
 
 def thread_session(
-    view: ChannelView, thread_id: str, codex_home: Path, codex: Path, *, owner_pid: int | None = None
+    view: ChannelView,
+    thread_id: str,
+    codex_home: Path,
+    codex: Path,
+    *,
+    owner_pid: int | None = None,
+    version: str | None = None,
 ) -> AnotherSession:
-    """The session that a Codex thread is. `owner_pid`: the process that has it loaded; None: it has ended."""
+    """The session that a Codex thread is.
+
+    `owner_pid`: the process that has it loaded; None: it has ended. `version`: what that one says of itself.
+    """
     owner = processes.identity_of(owner_pid) if owner_pid is not None else None
     return view.session_of(
         Caller(
@@ -58,6 +67,7 @@ def thread_session(
             thread_id=thread_id,
             codex_home=str(codex_home),
             codex_path=str(codex),
+            codex_version=version,
         )
     )
 

@@ -73,19 +73,21 @@ class Thread:
         started from its own binary.
         """
         owner = self.owner()
-        children = [_child(codex, self.home, self.sqlite_home) for codex in self._binaries(owner)]
+        child = _child(self._binary(owner), self.home, self.sqlite_home)
         socket = self.home / CONTROL_SOCKET
         if not socket.exists() or (owner is not None and not owner.is_daemon):
-            return children
-        return [Opener("daemon", lambda: open_daemon(socket)), *children]
+            return [child]
+        return [Opener("daemon", lambda: open_daemon(socket)), child]
 
-    def _binaries(self, owner: Owner | None) -> list[Path]:
-        if owner is not None and (running := owner.executable()):
-            return [Path(running)]
-        if self.executable and Path(self.executable).exists():
-            return [Path(self.executable)]
-        on_path = shutil.which("codex")
-        return [Path(on_path)] if on_path else []
+    def _binary(self, owner: Owner | None) -> Path:
+        """The owner's own, else the one seen at the last tool call, else that on PATH; it may be gone."""
+        running = owner.executable() if owner is not None else None
+        if running is not None:
+            return Path(running)
+        recorded = self.executable
+        if recorded is not None and Path(recorded).exists():
+            return Path(recorded)
+        return Path(shutil.which("codex") or recorded or "codex")
 
 
 def address_of(thread_id: str, home: Path) -> str:
