@@ -14,13 +14,16 @@ UV := $(shell command -v uv)
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test bench check format constraints install install-real clean
+.PHONY: demo test test-old-codex bench check format constraints install install-real clean
 
 demo: install ## Two harnesses, one channel, messages both ways
 	@$(BIN)/python -m tests.demo $(if $(CODEX),--codex '$(CODEX)')
 
 test: install ## The whole suite; tests of the real binaries are skipped, aloud, without `make install-real`
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+test-old-codex: install ## Join and send with a real Codex from before the queue API, fetched for it (needs npm)
+	$(BIN)/python -m pytest tests/real/old_codex.py
 
 bench: install ## Times, against floors measured in the same run
 	$(BIN)/python -m tests.bench
