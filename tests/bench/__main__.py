@@ -38,8 +38,8 @@ def main() -> int:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             figures = anyio.run(BENCHES[name], Path(folder), QUICK if options.quick else FULL)
+        print(table([(name, figure) for figure in figures]), end="\n\n", flush=True)
         measured += [(name, figure) for figure in figures]
-    print(table(measured))
     if options.json:
         machine = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version, "system": platform.platform()}
         figures_as_json = [as_json(name, figure) for name, figure in measured]
