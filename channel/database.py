@@ -33,6 +33,7 @@ COMMITS_BETWEEN_CHECKPOINT_LOOKS = 64
 """How often the log's size is asked for; one stat a transaction would be wasted."""
 
 _SCHEMA_VERSION = "SELECT user_version FROM pragma_user_version;"
+_SHRINKS = "PRAGMA auto_vacuum=INCREMENTAL"
 _BEGIN = f"BEGIN IMMEDIATE;\n{_SCHEMA_VERSION}"
 
 Parameters = Sequence[Any] | Mapping[str, Any]
@@ -219,6 +220,9 @@ async def _refuse_what_is_not_ours(connection: aiosqlite.Connection, path: Path,
 
 
 async def _configure(connection: aiosqlite.Connection, durable: bool) -> None:
+    if not await _schema_version(connection):
+        # Before all else: a file that has a header takes it only with a VACUUM.
+        await connection.execute_fetchall(_SHRINKS)
     for pragma in (
         "journal_mode=WAL",
         f"synchronous={'FULL' if durable else 'NORMAL'}",
@@ -249,6 +253,9 @@ async def _migrate(connection: aiosqlite.Connection, path: Path, migrations: Seq
         with suppress(sqlite3.Error):
             await connection.execute_fetchall("ROLLBACK")
         raise
+    if found:
+        with suppress(sqlite3.OperationalError):  # others are at it; then `trim` leaves the file its size
+            await connection.execute_fetchall(f"{_SHRINKS};\nVACUUM;")
 
 
 async def _schema_version(connection: aiosqlite.Connection) -> int:

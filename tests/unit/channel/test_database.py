@@ -16,10 +16,11 @@ import pytest
 from channel import database as database_module
 from channel.database import COMMITS_BETWEEN_CHECKPOINT_LOOKS, WAL_BYTES_BEFORE_CHECKPOINT, Database, open_database
 from channel.errors import SchemaTooNew, StoreBroken, StoreBusy, UnsafePlace
-from channel.migrations import Migration, load_migrations
+from channel.migrations import Migration, load_migrations, statements
 from channel.wakeups import bells_folder, open_bell
 from fakes.clock import FakeIds
 
+NEWEST = load_migrations()[-1].version
 PUT_ROOM = "INSERT INTO rooms (name, created_at_ms) VALUES (?, 0)"
 
 
@@ -190,7 +191,7 @@ async def test_a_single_statement_writes_nothing_under_a_newer_schema(path: Path
             with pytest.raises(SchemaTooNew):
                 await database.write(rename, {})
             assert newer.execute("SELECT name FROM rooms").fetchall() == [("before",)]
-            newer.execute("PRAGMA user_version=1")
+            newer.execute(f"PRAGMA user_version={NEWEST}")
         assert [row["name"] for row in await database.write(rename, {})] == ["after"]
         assert await database.write(rename.replace(" RETURNING", " AND room_id = 99 RETURNING"), {}) == []
 
@@ -329,13 +330,13 @@ async def test_no_thread_is_left_when_a_file_was_refused(path: Path) -> None:
 
 
 class TestMigrations:
-    """With a second step that the product does not have yet."""
+    """With one more step than the product has."""
 
-    SECOND = Migration(2, "CREATE TABLE extra (a INTEGER) STRICT;")
+    NEXT = Migration(NEWEST + 1, "CREATE TABLE extra (a INTEGER) STRICT;")
 
     @pytest.fixture
     async def older(self, path: Path) -> Path:
-        """A file of schema 1 with one room."""
+        """A file of the newest schema with one room."""
         async with open_database(path, durable=False) as database:
             await put_room(database, "hall")
         return path
@@ -347,30 +348,30 @@ class TestMigrations:
     async def test_an_older_file_is_migrated_with_a_private_copy_beside_it(
         self, older: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        self.know(monkeypatch, self.SECOND)
+        self.know(monkeypatch, self.NEXT)
 
         async with open_database(older, durable=False) as database:
             assert await database.read("SELECT * FROM extra") == []
-            assert (await database.read("PRAGMA user_version"))[0][0] == 2
+            assert (await database.read("PRAGMA user_version"))[0][0] == NEWEST + 1
 
-        copy = older.with_name("channel.db.schema-1")
+        copy = older.with_name(f"channel.db.schema-{NEWEST}")
         assert rooms(older) == rooms(copy) == ["hall"]
         assert mode(copy) == 0o600
 
     async def test_a_step_that_fails_leaves_the_older_file_as_it_was(
         self, older: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        self.know(monkeypatch, Migration(2, "CREATE TABLE extra (a INTEGER);\nCREATE TABLE rooms (a);"))
+        self.know(monkeypatch, Migration(NEWEST + 1, "CREATE TABLE extra (a INTEGER);\nCREATE TABLE rooms (a);"))
 
         with pytest.raises(StoreBroken, match="table rooms already exists"):
             async with open_database(older, durable=False):
                 pass
         with closing(sqlite3.connect(older)) as found:
-            assert found.execute("PRAGMA user_version").fetchone() == (1,)
+            assert found.execute("PRAGMA user_version").fetchone() == (NEWEST,)
             assert found.execute("SELECT 1 FROM sqlite_master WHERE name = 'extra'").fetchone() is None
 
     async def test_several_that_migrate_at_once_do_it_once(self, older: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.know(monkeypatch, self.SECOND)
+        self.know(monkeypatch, self.NEXT)
 
         async def open_it() -> None:
             async with open_database(older, durable=False) as database:
@@ -380,3 +381,20 @@ class TestMigrations:
             async with anyio.create_task_group() as tasks:
                 for _ in range(8):
                     tasks.start_soon(open_it)
+
+
+async def test_a_new_file_and_one_of_schema_1_can_shrink(path: Path) -> None:
+    """What `trim` frees is given back page by page, which a file takes only from its beginning or from a VACUUM."""
+    first = path.with_name("first.db")
+    path.parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(first)) as old:
+        for statement in statements(load_migrations()[0].sql):
+            old.execute(statement)
+        old.execute(PUT_ROOM, ("hall",))
+        old.execute("PRAGMA user_version=1")
+        old.commit()
+
+    for file in (path, first):
+        async with open_database(file, durable=False) as database:
+            assert (await database.read("PRAGMA auto_vacuum"))[0][0] == 2
+    assert rooms(first) == ["hall"]

@@ -113,8 +113,8 @@ def test_evidence_that_may_be_late_never_hands_over_and_what_breaks_off_is_in_it
 
 
 def test_the_states_of_the_schema_are_those_of_the_code() -> None:
-    (check,) = re.findall(r"CHECK \(state IN\s+\(([^)]*)\)\)", load_migrations()[-1].sql)
-    policies = re.findall(r"CHECK \(policy IN \(([^)]*)\)\)", load_migrations()[-1].sql)
+    (check,) = re.findall(r"CHECK \(state IN\s+\(([^)]*)\)\)", load_migrations()[0].sql)
+    policies = re.findall(r"CHECK \(policy IN \(([^)]*)\)\)", load_migrations()[0].sql)
 
     assert re.findall(r"'(\w+)'", check) == [state.value for state in State]
     assert re.findall(r"'(\w+)'", policies[0]) == [policy.value for policy in Policy]
