@@ -44,6 +44,7 @@ METHODS = {
 }
 """All that may ever be sent to an app-server: written out, so that the product's own list is held against it."""
 
+FIRST_LOOK_S = 1
 RESTS_S = [1, 2, 4, 8, 16, 32, 60, 60, 60]
 """At least so long it is left alone after each start that failed."""
 
@@ -398,6 +399,17 @@ async def test_a_socket_that_dies_before_a_byte_was_written_costs_nothing(world:
     await world.until_state(sent, "accepted")
     assert {"answer_lost", "waiter_died"}.isdisjoint(await events_of(world.view, sent))
     assert world.asked(ADD) == 1
+
+
+async def test_while_the_server_cannot_be_reached_a_look_up_that_is_due_waits_for_the_rest_to_end(world: World) -> None:
+    await world.join()
+    await world.until_state(await world.send(), "accepted")
+    set_faults(world.home, f"before_effect:{LIST}#*:die")
+    await world.clock.until_asleep(FIRST_LOOK_S)
+    world.clock.advance(FIRST_LOOK_S)
+    await world.clock.until_asleep(RESTS_S[0])  # and does not look at the clock again and again until then
+    set_faults(world.home, "")
+    await world.until_well()
 
 
 @pytest.mark.fault("F5")

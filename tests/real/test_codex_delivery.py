@@ -146,12 +146,14 @@ async def test_what_is_sent_to_a_closed_thread_runs_on_resume_without_a_new_join
                 await until(lambda: rig.waiter_pid() in owned)
 
 
+@pytest.mark.fault("F24")
 async def test_a_thread_whose_own_server_was_killed_is_served_by_the_senders(rig: ChannelRig):
     with anyio.fail_after(WAIT_S):
         async with app_server(rig.codex) as owner, rig.peer("tester") as tester:
             await joined_thread(rig, owner)
+            assert len(rig.children()) == 1
             os.kill(rig.waiter_pid(), signal.SIGKILL)
-            await until(lambda: len(rig.servers()) == 1)
+            await until(lambda: len(rig.servers()) == 1 and rig.children() == [])
             sent = await tester.send("hello", "codex")
             expect_waiter(sent, "active")
             await expect_delivered(rig, sent, "hello")
