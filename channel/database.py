@@ -20,7 +20,7 @@ from typing import Any
 import aiosqlite
 import anyio
 
-from channel.errors import SchemaTooNew, StoreBroken, StoreBusy, UnsafePlace
+from channel.errors import NoStore, SchemaTooNew, StoreBroken, StoreBusy, StoreFull, StoreReadOnly, UnsafePlace
 from channel.migrations import Migration, load_migrations, statements
 
 BUSY_TIMEOUT_MS = 5_000
@@ -184,7 +184,7 @@ async def open_database(path: Path, *, durable: bool, create: bool = True) -> As
     """
     path = path.expanduser().absolute()
     if not create and not path.exists():
-        raise StoreBroken(str(path), "there is no such file")
+        raise NoStore(str(path))
     try:
         _make_private(path)
     except OSError as error:
@@ -317,4 +317,8 @@ class _sqlite_errors:  # noqa: N801
         text = str(error)
         if "locked" in text or "busy" in text:
             raise StoreBusy from error
+        if "full" in text:
+            raise StoreFull(str(self._path)) from error
+        if "readonly" in text:
+            raise StoreReadOnly(str(self._path)) from error
         raise StoreBroken(str(self._path), text) from error

@@ -18,7 +18,10 @@
     ├── LeaseLost                 another process is the waiter of the address now
     ├── IllegalTransition         a state and an event that no table joins: a fault of ours
     └── StoreUnavailable          the file can't be used now
+        ├── NoStore               nobody has joined yet
         ├── StoreBusy             try again
+        ├── StoreFull             free some space
+        ├── StoreReadOnly         the account may not write it
         ├── SchemaTooNew          restart the session, or upgrade
         ├── StoreBroken           the file is no channel
         └── UnsafePlace           the place is not ours to write in
@@ -151,6 +154,24 @@ class StoreUnavailable(ChannelError):
 class StoreBusy(StoreUnavailable):
     def __init__(self) -> None:
         super().__init__("The channel's database is locked by another process. Nothing was stored; try again.")
+
+
+class NoStore(StoreUnavailable):
+    def __init__(self, path: str) -> None:
+        super().__init__(f"There is no channel at {path}: no session has joined one yet, or --db names another file.")
+
+
+class StoreFull(StoreUnavailable):
+    def __init__(self, path: str) -> None:
+        super().__init__(f"The disk that holds {path} is full. Nothing was stored; free some space and try again.")
+
+
+class StoreReadOnly(StoreUnavailable):
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} can't be written: it, its folder or its file system is read-only here. Nothing was stored; "
+            "make it writable, or name another file with --db."
+        )
 
 
 class SchemaTooNew(StoreUnavailable):
