@@ -1,8 +1,4 @@
-"""A Codex thread as a receiver: one add, at most once, under a key; then only looking.
-
-The look-up order is fixed: the queue, then the items, then the queue again. A row leaves the queue before
-its item appears (facts/codex.md, fact 5), so the other order can miss a key that is there all the time.
-"""
+"""A Codex thread as a receiver: one add, at most once, under a key; then only looking."""
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
@@ -15,12 +11,12 @@ from channel.messages import HandOver, OpenDelivery, Outcome, PendingDelivery, k
 from harness_adapters.codex import refusals
 from harness_adapters.codex.app_server import AppServer, open_app_server
 from harness_adapters.codex.envelope import envelope
+from harness_adapters.codex.evidence import gather
 from harness_adapters.codex.jsonrpc_peer import AnswerLost, PeerError, RequestNotWritten
 from harness_adapters.codex.refusals import Refusal
-from harness_adapters.codex.thread_queue import History, LateAdd
+from harness_adapters.codex.thread_queue import LateAdd
 from harness_adapters.codex.threads import Thread
 from harness_adapters.codex.transport import TransportUnavailable
-from harness_adapters.codex.wire import QueuedSubmission
 from waiters import status
 from waiters.receiver import NotNow, Unavailable, Waiter
 
@@ -127,7 +123,7 @@ class CodexSession:
         first = pending[0]
         text = envelope(first.message, self._clock.now_ms())
         self._prepared = {first.delivery_id: (self._key_of(first.message.message_id), text)}
-        return [HandOver(first.delivery_id, text_sha256=_hash(text))]
+        return [HandOver(first.delivery_id, text_sha256=sha256(text.encode()).hexdigest())]
 
     async def hand_over(self, delivery_ids: Collection[int]) -> None:
         for delivery_id in delivery_ids:
@@ -137,17 +133,12 @@ class CodexSession:
 
     async def look_for(self, open_deliveries: Sequence[OpenDelivery]) -> list[Outcome]:
         since_ms = min(delivery.handed_over_at_ms for delivery in open_deliveries)
-        thread_id = self._thread.thread_id
         try:
-            before = await self._queued()
-            history = await self._server.queue.history(thread_id, since_ms)
-            after = await self._queued()
+            evidence = await gather(self._server.queue, self._thread.thread_id, since_ms)
         except Refusal as refusal:
             raise _not_now(refusal) from refusal
         except PeerError as error:
             raise Unavailable(f"{status.APP_SERVER_UNAVAILABLE}: {error}") from error
-        queue_was_read = before is not None and after is not None
-        evidence = _Evidence([*(before or ()), *(after or ())], history, queue_was_read)
         outcomes = (evidence.of(delivery, self._key_of(delivery.message_id)) for delivery in open_deliveries)
         return [outcome for outcome in outcomes if outcome is not None]
 
@@ -183,44 +174,9 @@ class CodexSession:
         else:
             await self._waiter.record(Outcome(delivery_id, Event.ANSWERED, "", added.submission_id))
 
-    async def _queued(self) -> list[QueuedSubmission] | None:
-        """None for an archived thread: its queue can't be read, and is back when it is unarchived."""
-        try:
-            return await self._server.queue.queued(self._thread.thread_id)
-        except refusals.ThreadArchived:
-            return None
-
-
-class _Evidence:
-    """What one look found, asked delivery by delivery."""
-
-    def __init__(self, queued: Sequence[QueuedSubmission], history: History, queue_was_read: bool) -> None:
-        self._queued = {row.key: row for row in queued}
-        self._items = {item.key: item for item in history.user_messages}
-        self._absence_counts = queue_was_read and history.complete
-
-    def of(self, delivery: OpenDelivery, key: str) -> Outcome | None:
-        """What the look says of a delivery; None where it says nothing."""
-        item, row = self._items.get(key), self._queued.get(key)
-        found = item or row
-        if found is None:
-            if not self._absence_counts:
-                return None
-            return Outcome(delivery.delivery_id, Event.KEY_IN_NEITHER, "neither in the queue nor among the items")
-        if found.text is None or _hash(found.text) != delivery.text_sha256:
-            return Outcome(delivery.delivery_id, Event.KEY_WITH_OTHER_TEXT, "the key is held by another text")
-        if item is not None:
-            return Outcome(delivery.delivery_id, Event.KEY_IN_ITEMS)
-        assert row is not None
-        return Outcome(delivery.delivery_id, Event.KEY_IN_QUEUE, "waits in the thread's queue", row.submission_id)
-
 
 def _not_now(refusal: Refusal) -> NotNow:
     for kind, word in _WORDS.items():
         if isinstance(refusal, kind):
             return NotNow(f"{word}: {refusal}" if not str(refusal).startswith(word) else str(refusal))
     return NotNow(f"{status.APP_SERVER_UNAVAILABLE}: {refusal}")
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
