@@ -6,6 +6,7 @@ Our MCP server is registered in Codex; the tester is another session, with a ser
 import json
 import os
 import signal
+import statistics
 import time
 
 import anyio
@@ -20,7 +21,7 @@ from tests.real.codex_rig import app_server, codex_exec, codex_terminal
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
 WAIT_S = 120
-AT_ONCE_S = 0.5  # an idle owner looks at its queue every 10 s by itself
+AT_ONCE_MS = 500  # an idle owner looks at its queue every 10 s by itself
 LOOKS = 3  # of our waiter, after 1, 2 and 5 s
 NOT_LOADED = "not loaded: runs on resume; offline since "
 EXEC = "owned by codex exec: "
@@ -103,14 +104,17 @@ async def test_behind_the_shared_daemon_an_idle_thread_is_woken_at_once_over_its
         async with codex_terminal(rig.codex, JOIN) as user, rig.peer("tester") as tester:
             await user.wait_for_output(TURN_DONE)
             await expect_served(rig)
-            began = time.monotonic()
-            sent = await tester.send("hello", "codex")
-            expect_waiter(sent, "active")
-            with anyio.fail_after(AT_ONCE_S):
-                await rig.until_shown("hello")
-            print(f"from the call of send to the model's request: {1000 * (time.monotonic() - began):.0f} ms")
-            assert rig.children() == []
-            await expect_delivered(rig, sent, "hello")
+            took_ms = []
+            for number in range(5):
+                began = time.monotonic()
+                sent = await tester.send(f"number {number}", "codex")
+                expect_waiter(sent, "active")
+                await rig.until_shown(f"number {number}")
+                took_ms.append(1_000 * (time.monotonic() - began))
+                assert rig.children() == []
+                await expect_delivered(rig, sent, f"number {number}")
+            print(f"from the call of send to the model's request, in ms: {sorted(map(round, took_ms))}")
+    assert statistics.median(took_ms) < AT_ONCE_MS
 
 
 async def test_an_embedded_owner_is_reached_through_a_child_from_its_own_binary(rig: ChannelRig):
