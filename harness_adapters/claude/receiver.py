@@ -13,6 +13,7 @@ from pathlib import Path
 from channel.clock import Clock
 from channel.delivery_states import Event, Policy
 from channel.messages import HandOver, OpenDelivery, Outcome, PendingDelivery
+from harness_adapters.claude.evidence import Shown
 from harness_adapters.claude.framing import (
     FLUSH_UNITS_MAX,
     FramedDelivery,
@@ -24,7 +25,6 @@ from harness_adapters.claude.framing import (
 )
 from harness_adapters.claude.pacing import Pacing
 from harness_adapters.claude.pipe import OutputPipe, ReaderGone
-from harness_adapters.claude.transcript import TranscriptUnreadable, find_deliveries
 from waiters import status
 from waiters.age import age_in_words
 from waiters.background import background_tasks
@@ -33,15 +33,9 @@ from waiters.receiver import ReceiverEnded, Waiter
 BLOCKED_AFTER_S = 10.0
 """A reader takes a flush within milliseconds; one that has not for so long is reported."""
 
-QUEUED_MS_MAX = 600_000
-"""An event in a session's queue is shown after the tool call or turn that runs; longer than this, it is repeated."""
-
 _STREAM_ENDED = "the stream ended, and it does not stand whole in the transcript"
 
 _NO_TRANSCRIPT = "there is no transcript to look in"
-
-_Writing = tuple[int, str]
-"""A message's id and the hash of one writing of it, its header included."""
 
 
 class MonitorReceiver:
@@ -117,7 +111,7 @@ class MonitorSession:
                 break
             self._prepared[delivery.delivery_id] = framed
         return [
-            HandOver(delivery_id, _hash(framed.text), place, _remark(framed))
+            HandOver(delivery_id, sha256(framed.text.encode()).hexdigest(), place, _remark(framed))
             for delivery_id, framed in self._prepared.items()
         ]
 
@@ -133,7 +127,7 @@ class MonitorSession:
 
     async def look_for(self, open_deliveries: Sequence[OpenDelivery]) -> list[Outcome]:
         """What the transcripts hold: that of the hand-over from its offset on, and the present one."""
-        shown = _Shown(open_deliveries, self._transcript())
+        shown = Shown(open_deliveries, self._transcript())
         outcomes = (_outcome(delivery, shown, self._clock.now_ms()) for delivery in open_deliveries)
         return [outcome for outcome in outcomes if outcome is not None]
 
@@ -206,56 +200,7 @@ class MonitorSession:
         return json.dumps({"transcript": str(path), "offset": offset})
 
 
-class _Shown:
-    """What one look found in the transcripts of some deliveries."""
-
-    def __init__(self, deliveries: Sequence[OpenDelivery], present: Path | None) -> None:
-        wanted: dict[Path, tuple[int, set[int]]] = {}
-        for delivery in deliveries:
-            for path, offset in _transcripts(delivery, present):
-                from_offset, ids = wanted.get(path, (offset, set()))
-                wanted[path] = (min(from_offset, offset), ids | {delivery.message_id})
-        self._placed = {message_id for _, ids in wanted.values() for message_id in ids}
-        self._shown: dict[_Writing, WholeDelivery] = {}
-        self._queued: dict[_Writing, WholeDelivery] = {}
-        self._readable: set[int] = set()
-        for path, (offset, ids) in wanted.items():
-            try:
-                self._shown |= _writings(find_deliveries(path, offset, ids))
-                self._queued |= _writings(find_deliveries(path, offset, ids, queued=True))
-            except TranscriptUnreadable:
-                continue
-            self._readable |= ids
-
-    def find(self, delivery: OpenDelivery) -> WholeDelivery | None:
-        """What was put before the model of it: whole, exactly as it was written."""
-        return self._shown.get((delivery.message_id, delivery.text_sha256))
-
-    def will_hold(self, delivery: OpenDelivery, now_ms: int) -> bool:
-        """Whether the session has it in its queue of events, and shows it at the end of what it does now."""
-        in_queue = (delivery.message_id, delivery.text_sha256) in self._queued
-        return in_queue and not delivery.elsewhere and now_ms - delivery.handed_over_at_ms < QUEUED_MS_MAX
-
-    def has_place(self, delivery: OpenDelivery) -> bool:
-        """Whether there is a transcript to look in at all, now or later."""
-        return delivery.message_id in self._placed
-
-    def could_be_read(self, delivery: OpenDelivery) -> bool:
-        return delivery.message_id in self._readable
-
-
-def _transcripts(delivery: OpenDelivery, present: Path | None) -> list[tuple[Path, int]]:
-    """Where a delivery may stand, each with the offset to read from; /clear begins another transcript."""
-    found = []
-    if delivery.place:
-        place = json.loads(delivery.place)
-        found.append((Path(place["transcript"]), int(place["offset"])))
-    if present is not None and present not in [path for path, _ in found]:
-        found.append((present, 0))
-    return found
-
-
-def _outcome(delivery: OpenDelivery, shown: _Shown, now_ms: int) -> Outcome | None:
+def _outcome(delivery: OpenDelivery, shown: Shown, now_ms: int) -> Outcome | None:
     """None: nothing is known yet; it is looked for again."""
     found = shown.find(delivery)
     if found is not None:
@@ -271,13 +216,5 @@ def _outcome(delivery: OpenDelivery, shown: _Shown, now_ms: int) -> Outcome | No
     return Outcome(delivery.delivery_id, Event.NOT_IN_TRANSCRIPT, _STREAM_ENDED)
 
 
-def _writings(wholes: Sequence[WholeDelivery]) -> dict[_Writing, WholeDelivery]:
-    return {(whole.header.message_id, _hash(whole.text)): whole for whole in wholes}
-
-
 def _remark(delivery: FramedDelivery | WholeDelivery) -> str:
     return "shortened" if delivery.shortened else ""
-
-
-def _hash(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
