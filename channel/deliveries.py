@@ -18,6 +18,12 @@ ABSENCE_GRACE_MS = 30_000
 """A key that is in neither place may be on its way from one to the other: a 6 s hook was measured
 (facts/codex.md, fact 5). After this long it is called uncertain."""
 
+AFTER_WITHDRAWAL = "after withdrawal"
+"""The detail of a delivery that was seen although a person had withdrawn it."""
+
+WITHDRAWN_LOOKED_FOR = 100
+"""As many rows as a thread's queue can hold; the newest."""
+
 PENDING_LOOK_S = 10
 """How soon it is looked again whether the waiter of a thread with waiting messages still lives; most threads
 are given theirs within milliseconds."""
@@ -141,6 +147,27 @@ class Deliveries:
             if row["address"] not in served
         ]
 
+    async def withdrawn_at(self, address: str) -> list[OpenDelivery]:
+        """What a person withdrew after it was handed over to a thread: worth a glance while others are looked for."""
+        rows = await self._database.read(
+            sql("withdrawn_at_address"), {"address": address, "limit": WITHDRAWN_LOOKED_FOR}
+        )
+        return [
+            OpenDelivery(
+                delivery_id=row["delivery_id"],
+                message_id=row["message_id"],
+                state=State.WITHDRAWN,
+                text_sha256=row["text_sha256"],
+                place=row["place"],
+                handed_over_at_ms=row["handed_over_at_ms"],
+                elsewhere=False,
+                of_former_term=False,
+                role_is_replaced=False,
+                next_look_at_ms=None,
+            )
+            for row in rows
+        ]
+
     async def next_look_at_ms(self, address: str) -> int | None:
         """The wall-clock time of the next look-up that an address's deliveries want; None: none is open."""
         row = await self._database.read_one(sql("next_look"), {"address": address})
@@ -192,17 +219,18 @@ class Deliveries:
         now_ms = self._clock.now_ms()
         policy, before, event = Policy(row["policy"]), State(row["state"]), outcome.event
         absent_since_ms = None
-        if event is Event.KEY_IN_NEITHER and before is State.ACCEPTED:
+        if event is Event.KEY_IN_NEITHER and before in (State.ACCEPTED, State.UNCERTAIN):
             absent_since_ms = min(row["absent_since_ms"] or now_ms, now_ms)  # the clock may have been set back
-            if now_ms - absent_since_ms >= ABSENCE_GRACE_MS:
+            if before is State.ACCEPTED and now_ms - absent_since_ms >= ABSENCE_GRACE_MS:
                 event = Event.ABSENCE_GRACE_OVER
         if event in MAY_BE_LATE and (before, event) not in TABLES[policy]:
             return Recorded(outcome.delivery_id, before, changed=False)
         after = next_state(policy, before, event)
         changed = after is not before
+        why = AFTER_WITHDRAWAL if before is State.WITHDRAWN else outcome.why
         looks = 0 if changed else row["looks"] + 1
         next_look_s = None if event is Event.NO_TRANSCRIPT else look_after_s(after, looks)
-        if next_look_s is not None and absent_since_ms is not None:
+        if next_look_s is not None and absent_since_ms is not None and after is State.ACCEPTED:
             next_look_s = min(next_look_s, ABSENCE_GRACE_MS // 1_000)
         await transaction.run(
             sql("record_outcome"),
@@ -210,7 +238,7 @@ class Deliveries:
                 "delivery_id": outcome.delivery_id,
                 "state": after.value,
                 "event": event.value,
-                "detail": outcome.why if changed or outcome.why else row["detail"],
+                "detail": why if changed or why else row["detail"],
                 "now_ms": now_ms,
                 "repeats": row["repeats"] + ((before, event) in REPEATS),
                 "reference": outcome.reference,

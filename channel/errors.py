@@ -14,6 +14,8 @@
     │   ├── NobodyElse
     │   ├── SentToSelf
     │   ├── UnknownMessage
+    │   ├── UnknownDelivery
+    │   ├── DecisionRefused
     │   └── RoleLost
     ├── LeaseLost                 another process is the waiter of the address now
     ├── IllegalTransition         a state and an event that no table joins: a fault of ours
@@ -120,6 +122,22 @@ class SentToSelf(NotPossible):
 class UnknownMessage(NotPossible):
     def __init__(self, message_id: int) -> None:
         super().__init__(f"There is no message {message_id} in this channel. Check the number and the database.")
+
+
+class UnknownDelivery(NotPossible):
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"There is no delivery {name[:60]!r} in this channel. Give the id that `agent-channel deliveries` shows "
+            "first, or MESSAGE@ROLE."
+        )
+
+
+class DecisionRefused(NotPossible):
+    """A person's decision on a delivery is not taken; `may_be_forced`: --force takes it all the same."""
+
+    def __init__(self, delivery_id: int, state: str, decision: str, why: str, *, may_be_forced: bool = False) -> None:
+        forced = ", or force it with --force" if may_be_forced else ""
+        super().__init__(f"Delivery {delivery_id} is {state} and was not {decision}: {why}{forced}.")
 
 
 class RoleLost(NotPossible):

@@ -44,7 +44,7 @@ class HandOver(NamedTuple):
 
 
 class OpenDelivery(NamedTuple):
-    """A delivery that was handed over and is not settled.
+    """A delivery that was handed over and is not settled, or was withdrawn after it.
 
     `elsewhere`: it was given at another address than the one that looks, whose process is gone.
     `of_former_term`: its waiter is gone, so nothing more will be written for it.

@@ -164,7 +164,8 @@ class DeliveryLoop:
         wanted = reconciliation.to_look_for(open_deliveries, self._clock.now_ms(), all_of_former_terms)
         if not wanted:
             return
-        outcomes = await session.look_for(wanted)
+        withdrawn = await self._deliveries.withdrawn_at(self.lease.address)
+        outcomes = await session.look_for([*wanted, *withdrawn])
         await self._record(outcomes)
         told = {outcome.delivery_id for outcome in outcomes}
         await self._deliveries.record_silent_look([each.delivery_id for each in wanted if each.delivery_id not in told])

@@ -88,7 +88,10 @@ class Session(Protocol):
         ...
 
     async def look_for(self, open_deliveries: Sequence[OpenDelivery]) -> list[Outcome]:
-        """Look for deliveries where the harness keeps them; reads only. Raises Unavailable."""
+        """Look for deliveries where the harness keeps them; reads only. Raises Unavailable.
+
+        Some, never all, may be withdrawn: they are to be found if that costs nothing.
+        """
         ...
 
     def late_outcomes(self) -> list[Outcome]:

@@ -125,7 +125,7 @@ WHERE deliveries.delivery_id = given.delivery_id AND deliveries.state = 'pending
 RETURNING delivery_id;
 
 -- delivery_state: what an outcome needs to know of a delivery
-SELECT policy, state, detail, looks, absent_since_ms, repeats FROM deliveries WHERE delivery_id = :delivery_id;
+SELECT delivery_id, policy, state, detail, looks, absent_since_ms, repeats FROM deliveries WHERE delivery_id = :delivery_id;
 
 -- record_outcome: a transition, or a look that found nothing new
 UPDATE deliveries SET state = :state, last_event = :event, detail = :detail,
@@ -228,3 +228,55 @@ UPDATE waiters SET detail = :detail WHERE address = :address AND term = :term AN
 
 -- holds_lease: whether a term is the newest and in force
 SELECT 1 FROM waiters WHERE address = :address AND term = :term AND process = :process AND released_at_ms IS NULL;
+
+-- withdrawn_at_address: what a person withdrew of a thread's, newest first; it may still appear there
+SELECT delivery_id, message_id, text_sha256, place, handed_over_at_ms FROM deliveries
+WHERE address = :address AND state = 'withdrawn' AND policy = 'queue' ORDER BY message_id DESC LIMIT :limit;
+
+-- list_deliveries: the newest deliveries in the states of a JSON array; NULL for any room or role. Of each role and
+-- state no more are read than are shown.
+SELECT d.delivery_id, d.message_id, d.state, rooms.name AS room, m.sender, r.name AS recipient, m.created_at_ms,
+  d.changed_at_ms, d.detail
+FROM rooms JOIN roles r ON r.room_id = rooms.room_id CROSS JOIN json_each(:states) wanted
+  CROSS JOIN deliveries d ON d.delivery_id IN (
+    SELECT newest.delivery_id FROM deliveries newest
+    WHERE newest.role_id = r.role_id AND newest.state = wanted.value AND newest.message_id <= (
+      SELECT message_id FROM messages WHERE created_at_ms <= :sent_before_ms ORDER BY created_at_ms DESC LIMIT 1)
+    ORDER BY newest.message_id DESC LIMIT :limit)
+  JOIN messages m ON m.message_id = d.message_id
+WHERE (:room IS NULL OR rooms.name = :room) AND (:role IS NULL OR r.name = :role)
+  AND m.created_at_ms <= :sent_before_ms
+ORDER BY d.message_id DESC, d.delivery_id DESC LIMIT :limit;
+
+-- delivery: one delivery with all that is stored of it, but of its text only the beginning
+SELECT d.*, rooms.name AS room, m.sender, r.name AS recipient, m.created_at_ms,
+  substr(m.text, 1, :characters) AS text_begins, length(m.text) AS text_characters
+FROM deliveries d JOIN messages m ON m.message_id = d.message_id JOIN roles r ON r.role_id = d.role_id
+  JOIN rooms ON rooms.room_id = m.room_id
+WHERE d.delivery_id = :delivery_id;
+
+-- delivery_events: all that happened to a delivery
+SELECT at_ms, event, from_state, to_state, why FROM delivery_events
+WHERE delivery_id = :delivery_id ORDER BY event_id;
+
+-- delivery_to: a message's delivery to the role of a name
+SELECT d.delivery_id FROM deliveries d JOIN roles r ON r.role_id = d.role_id
+WHERE d.message_id = :message_id AND r.name = :name;
+
+-- recipient_now: who gets what is sent to a delivery's role now: itself, or who took it over
+SELECT owed.role_id, owed.name, owed.ended_at_ms, c.address FROM deliveries d
+  JOIN roles r ON r.role_id = d.role_id JOIN roles owed ON owed.role_id = coalesce(r.heir_role_id, r.role_id)
+  JOIN connections c ON c.connection_id = owed.connection_id
+WHERE d.delivery_id = :delivery_id;
+
+-- send_again: the same text from the same sender as a new message to one role
+INSERT INTO messages (room_id, sender_role_id, sender, text, reply_to, created_at_ms)
+SELECT m.room_id, m.sender_role_id, m.sender, m.text, m.reply_to, :now_ms
+FROM deliveries d JOIN messages m ON m.message_id = d.message_id WHERE d.delivery_id = :delivery_id;
+INSERT INTO deliveries (message_id, role_id, changed_at_ms)
+SELECT max(message_id), :role_id, :now_ms FROM messages RETURNING message_id, delivery_id;
+
+-- decide: a person withdraws a delivery; it is not looked for by itself any more
+UPDATE deliveries SET state = :state, last_event = :event, detail = :detail, changed_at_ms = :now_ms,
+  next_look_at_ms = NULL
+WHERE delivery_id = :delivery_id;

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import sha256
 
 from channel.clock import Clock
-from channel.delivery_states import Event, Policy
+from channel.delivery_states import Event, Policy, State
 from channel.messages import HandOver, OpenDelivery, Outcome, PendingDelivery, key_of
 from harness_adapters.codex import refusals
 from harness_adapters.codex.app_server import AppServer, open_app_server
@@ -132,7 +132,8 @@ class CodexSession:
             await self._add(delivery_id, key, text)
 
     async def look_for(self, open_deliveries: Sequence[OpenDelivery]) -> list[Outcome]:
-        since_ms = min(delivery.handed_over_at_ms for delivery in open_deliveries)
+        # What was withdrawn is found if it is among what is read anyway: it makes no look longer.
+        since_ms = min(each.handed_over_at_ms for each in open_deliveries if each.state is not State.WITHDRAWN)
         try:
             evidence = await gather(self._server.queue, self._thread.thread_id, since_ms)
         except Refusal as refusal:

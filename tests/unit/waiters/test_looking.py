@@ -3,8 +3,11 @@
 import anyio
 import pytest
 
+from channel.decisions import Decisions
+from channel.deliveries import AFTER_WITHDRAWAL
 from channel.delivery_states import Event
-from fakes.receiver import CLOSES_AFTER_S, FakeReceiver
+from channel.look_schedule import LOOK_S_MAX
+from fakes.receiver import CLOSES_AFTER_S, FakeReceiver, answer_lost
 from tests.unit.waiters.rig import send, until_asleep, until_detail, until_state, until_step, waiter, written
 from tests.unit.world import Channel
 from waiters.receiver import Unavailable
@@ -170,3 +173,45 @@ class TestLooking:
             loop.wake()
             await until_state(hall, 2, "accepted")
         assert [role.name for role in await hall.membership.roles_of("thread")] == ["worker"]
+
+
+class TestAfterADecision:
+    """What a person withdrew may still appear, and one that stays uncertain is in nobody's way."""
+
+    async def test_a_withdrawn_one_is_looked_for_along_with_others_and_never_alone(
+        self, hall: Channel, queue: FakeReceiver
+    ) -> None:
+        queue.finds = {1: Event.KEY_IN_QUEUE}
+        await send(hall, "one")
+        async with waiter(hall, queue) as loop:
+            await until_state(hall, 1, "accepted")
+            await Decisions(hall.database, hall.clock).drop(1)
+            queue.finds = {1: Event.KEY_IN_ITEMS, 2: Event.KEY_IN_ITEMS}
+            hall.clock.advance(LOOK_S_MAX)
+            loop.wake()
+            await anyio.wait_all_tasks_blocked()
+            assert await hall.states() == {1: "withdrawn"}
+
+            await send(hall, "two")
+            loop.wake()
+            await until_asleep(hall, 1)
+            hall.clock.advance(1)
+            await until_state(hall, 2, "seen")
+        assert await hall.states() == {1: "seen", 2: "seen"}
+        assert (await hall.row(1))["detail"] == AFTER_WITHDRAWAL
+
+    @pytest.mark.fault("F12")
+    async def test_a_stale_uncertain_delivery_never_blocks_later_ones(self, hall: Channel, queue: FakeReceiver) -> None:
+        queue.will(answer_lost())
+        queue.finds = {1: Event.KEY_IN_NEITHER}
+        await send(hall, "lost", "two")
+        async with waiter(hall, queue) as loop:
+            await until_state(hall, 2, "accepted")
+            for _ in range(3):  # days pass, and it is still looked for
+                hall.clock.advance(DAY_S)
+                await send(hall, "later")
+                loop.wake()
+                await until_state(hall, max(await hall.states()), "accepted")
+            await until_detail(hall, "delivery uncertain: 1")
+        assert written(queue) == [1, 2, 3, 4, 5]
+        assert (await hall.states())[1] == "uncertain"
