@@ -19,7 +19,7 @@ from mcp_types import Implementation, TextContent
 
 from fakes.recorder import Recorder
 from fakes.responses_api import ModelRequest, Reply, ResponsesApi, Say, call_mcp, run_shell, say_ok
-from tests.real.codex_home import POLL_S, CodexHome, McpServer
+from tests.real.codex_home import POLL_S, CodexHome, McpServer, command_line
 
 SERVER = "chan"
 ROOM = "hall"
@@ -136,11 +136,11 @@ class ChannelRig:
 
     def servers(self) -> list[psutil.Process]:
         """The processes of our MCP server in this HOME."""
-        return [process for process in self.codex.processes() if "harness_adapters.mcp_server" in process.cmdline()]
+        return [process for process in self.codex.processes() if "harness_adapters.mcp_server" in command_line(process)]
 
     def children(self) -> list[psutil.Process]:
         """The app-servers that our own servers started."""
-        return [process for process in self.codex.processes() if "--disable" in process.cmdline()]
+        return [process for process in self.codex.processes() if "--disable" in command_line(process)]
 
     def waiter_pid(self) -> int:
         """The process that holds, or held last, the lease of the only Codex thread."""

@@ -165,6 +165,14 @@ async def until(condition: Callable[[], bool]) -> None:
         await anyio.sleep(POLL_S)
 
 
+def command_line(process: psutil.Process) -> list[str]:
+    """The process's arguments; none if it has just ended."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:  # a zombie too
+        return []
+
+
 def _home_of(process: psutil.Process) -> str | None:
     """The process's HOME; none if it is gone, a zombie or another user's."""
     try:

@@ -8,6 +8,7 @@ import os
 import random
 import time
 from collections import Counter
+from contextlib import suppress
 
 import anyio
 import psutil
@@ -17,7 +18,7 @@ from fakes.responses_api import ResponsesApi
 from tests.another_session import AnotherSession, ChannelView, open_view
 from tests.codex_sessions import SENDER, HurriedClock, thread_session
 from tests.real.codex_client import AppServer
-from tests.real.codex_home import POLL_S, CodexHome
+from tests.real.codex_home import POLL_S, CodexHome, command_line
 from tests.real.codex_rig import app_server
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -88,18 +89,20 @@ async def kill_amid_adds(view: ChannelView, sender: AnotherSession, names: list[
 
     The children are halted while the adds are written, and each then runs for a moment of its own.
     """
-    children = [child for child in psutil.Process().children() if "--disable" in child.cmdline()]
+    children = [child for child in psutil.Process().children() if "--disable" in command_line(child)]
     for child in children:
-        child.suspend()
+        with suppress(psutil.NoSuchProcess):
+            child.suspend()
     await sender.send("hello", names)
     with anyio.move_on_after(WRITTEN_S):  # one that was asked something else just then writes no add
         while await view.channel.database.read("SELECT 1 FROM deliveries WHERE state = 'pending'"):  # noqa: ASYNC110
             await anyio.sleep(POLL_S)
     written = len(await view.channel.database.read("SELECT 1 FROM deliveries WHERE state = 'handed_over'"))
     for child in children:
-        child.resume()
-        time.sleep(dice.uniform(0, RUNS_S))  # noqa: ASYNC251 (on time: nothing else may run in between)
-        child.kill()
+        with suppress(psutil.NoSuchProcess):  # its session was over, and ended it meanwhile
+            child.resume()
+            time.sleep(dice.uniform(0, RUNS_S))  # noqa: ASYNC251 (on time: nothing else may run in between)
+            child.kill()
     return written
 
 
