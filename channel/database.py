@@ -21,6 +21,7 @@ import aiosqlite
 import anyio
 
 from channel.errors import NoStore, SchemaTooNew, StoreBroken, StoreBusy, StoreFull, StoreReadOnly, UnsafePlace
+from channel.fault_places import Place, passing
 from channel.migrations import Migration, load_migrations, statements
 
 BUSY_TIMEOUT_MS = 5_000
@@ -104,8 +105,8 @@ class Database:
         return rows[0] if rows else None
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Transaction]:
-        """A write transaction: committed at the end, rolled back by any exception.
+    async def transaction(self, of: str = "") -> AsyncIterator[Transaction]:
+        """A write transaction: committed at the end, rolled back by any exception. `of` names it for a test.
 
         Nothing in it may wait for anything but the database: it is shielded from cancellation.
         Raises StoreBusy, SchemaTooNew (before anything is written), StoreBroken.
@@ -116,14 +117,16 @@ class Database:
                 try:
                     self._refuse_a_newer_schema(await transaction.all(_BEGIN))
                     yield transaction
+                    passing(Place.UNCOMMITTED, of)
                     await transaction.run("COMMIT")
+                    passing(Place.COMMITTED, of)
                 except BaseException:
                     with suppress(sqlite3.Error):
                         await transaction.run("ROLLBACK")
                     raise
                 await self._checkpoint_when_due()
 
-    async def write(self, sql: str, parameters: Mapping[str, Any]) -> list[Row]:
+    async def write(self, sql: str, parameters: Mapping[str, Any], of: str = "") -> list[Row]:
         """One statement as a transaction of its own; the rows it returns.
 
         A quarter of the thread hops of `transaction`. `:schema = (SELECT user_version FROM pragma_user_version)`
@@ -135,7 +138,9 @@ class Database:
         async with self._turn:
             with anyio.CancelScope(shield=True), _sqlite_errors(self.path):
                 transaction = Transaction(self._connection)
+                passing(Place.UNCOMMITTED, of)
                 rows = await transaction.all(sql, {**parameters, "schema": self._schema})
+                passing(Place.COMMITTED, of)
                 if not rows:
                     self._refuse_a_newer_schema(await transaction.all(_SCHEMA_VERSION))
                 await self._checkpoint_when_due()

@@ -49,7 +49,7 @@ class Decisions:
 
         An uncertain one must have been looked for just now. Raises UnknownDelivery, DecisionRefused.
         """
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("send_again") as transaction:
             row = await self._delivery(transaction, delivery_id)
             after = _allowed(row, Event.PERSON_SENT_AGAIN, "sent again")
             why_not = self._may_still_appear(row)
@@ -72,7 +72,7 @@ class Decisions:
 
     async def drop(self, delivery_id: int) -> State:
         """Give a delivery up; the state that it was in. Raises UnknownDelivery, DecisionRefused."""
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("drop") as transaction:
             row = await self._delivery(transaction, delivery_id)
             after = _allowed(row, Event.PERSON_DROPPED, "dropped")
             await self._withdraw(transaction, delivery_id, after, Event.PERSON_DROPPED, "dropped by a person")

@@ -71,6 +71,7 @@ class Deliveries:
                 "process": lease.process,
                 "now_ms": self._clock.now_ms(),
             },
+            "hand_over",
         )
         recorded = {row["delivery_id"] for row in rows}
         if len(recorded) < len(hand_overs):
@@ -85,14 +86,14 @@ class Deliveries:
         """
         if not outcomes:
             return []
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("record") as transaction:
             return [await self._record_one(transaction, outcome) for outcome in outcomes]
 
     async def record_silent_look(self, delivery_ids: Sequence[int]) -> None:
         """A look said nothing of these deliveries: they are looked for again, later."""
         if not delivery_ids:
             return
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("record_silent_look") as transaction:
             for delivery_id in delivery_ids:
                 row = await transaction.one(sql("delivery_state"), {"delivery_id": delivery_id})
                 assert row is not None
@@ -175,7 +176,7 @@ class Deliveries:
 
     async def note_waiting(self, address: str, why: str) -> None:
         """Write at each pending delivery of an address what it waits for."""
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("note_waiting") as transaction:
             await transaction.run(sql("note_waiting"), {"address": address, "detail": why})
 
     async def troubled(self, address: str) -> dict[State, list[int]]:

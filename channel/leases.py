@@ -37,7 +37,7 @@ class Leases:
 
     async def take(self, address: str, process: str, bell: str) -> Lease:
         """A new term for `process`, whose FIFO is `bell`. Raises LeaseHeld if another holder may live."""
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("take_lease") as transaction:
             row = await transaction.one(sql("waiter"), {"address": address})
             if row and row["process"] != process and self._presence.lease_is_held(row, row["process"]):
                 raise LeaseHeld(row["process"])
@@ -54,13 +54,13 @@ class Leases:
         """
         addresses = json.dumps([lease.address for lease in leases])
         rows = await self._database.write(
-            sql("renew_leases"), {"process": process, "addresses": addresses, **self._times()}
+            sql("renew_leases"), {"process": process, "addresses": addresses, **self._times()}, "renew_leases"
         )
         return {Lease(row["address"], process, row["term"]) for row in rows}.intersection(leases)
 
     async def release(self, lease: Lease, detail: str = "") -> None:
         """Give the lease back; nothing happens if it is lost already."""
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("release_lease") as transaction:
             await transaction.run(
                 sql("release_lease"),
                 {"address": lease.address, "term": lease.term, "detail": detail, "now_ms": self._clock.now_ms()},
@@ -68,7 +68,7 @@ class Leases:
 
     async def set_detail(self, lease: Lease, detail: str) -> None:
         """Say how it goes, in the words of `waiters/status.py`; others read it in `join`."""
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("set_detail") as transaction:
             await transaction.run(
                 sql("set_waiter_detail"), {"address": lease.address, "term": lease.term, "detail": detail}
             )

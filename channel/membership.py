@@ -74,7 +74,7 @@ class Membership:
         A new Claude process that runs a dead one's session inherits its roles. A session that never
         joined, and inherits nothing, is not stored.
         """
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("recognise") as transaction:
             known = await transaction.one(sql("connection_by_address"), {"address": caller.address})
             dead = await self._dead_connections(transaction, caller)
             if known is None and not dead:
@@ -90,7 +90,7 @@ class Membership:
         room, name = check_name(room, "room"), check_name(name, "role")
         if policy is not None:
             check_policy(policy)
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("join") as transaction:
             now_ms = self._clock.now_ms()
             channel_id = await self._channel_id(transaction)
             await transaction.run(sql("make_room"), {"room": room, "now_ms": now_ms})
@@ -119,7 +119,7 @@ class Membership:
         Raises BadName, NotJoined, RoomNotNamed, RoleLost, NameTaken.
         """
         name = check_name(name, "role")
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("rename") as transaction:
             own = await own_role(transaction, address, room)
             if own.name == name:
                 return own, name
@@ -137,7 +137,7 @@ class Membership:
 
         Each sender of a withdrawn message gets a notice. Raises NotJoined, RoleLost.
         """
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("leave") as transaction:
             ending = (
                 [await own_role(transaction, address, room)]
                 if room is not None

@@ -38,7 +38,7 @@ class Sending:
         Raises BadText, NotJoined, RoomNotNamed, RoleLost, UnknownRole, SentToSelf, NobodyElse.
         """
         check_text(text)
-        async with self._database.transaction() as transaction:
+        async with self._database.transaction("send") as transaction:
             sender, views = await self._room_of(transaction, address, room)
             [own] = [view for view in views if view.role_id == sender.role_id]
             others = [view for view in views if view is not own]

@@ -23,6 +23,7 @@ from mcp.server.stdio import stdio_server
 
 from channel.clock import SystemClock
 from channel.errors import ChannelError
+from channel.fault_places import Place, passing
 from harness_adapters.backend import Backend
 from harness_adapters.callers import caller_of
 from harness_adapters.codex.threads import NotServable
@@ -67,6 +68,7 @@ async def _call(backend: Backend, context: Any, name: str, arguments: Mapping[st
         calls = await backend.calls()
         tool: Callable[..., Awaitable[Answer]] = getattr(calls, name)
         answer = await tool(caller, arguments)
+        passing(Place.CALL_UNANSWERED, name)
     except (ChannelError, NotServable) as error:
         return _refused(str(error))
     except Exception as error:

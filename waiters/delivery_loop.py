@@ -12,6 +12,7 @@ import anyio
 from channel.clock import Clock
 from channel.deliveries import Deliveries
 from channel.delivery_states import Event, State
+from channel.fault_places import Place, passing
 from channel.leases import Lease, Leases
 from channel.look_schedule import LOOK_S_MAX
 from channel.messages import Outcome
@@ -166,6 +167,7 @@ class DeliveryLoop:
             return
         withdrawn = await self._deliveries.withdrawn_at(self.lease.address)
         outcomes = await session.look_for([*wanted, *withdrawn])
+        passing(Place.LOOKED)
         await self._record(outcomes)
         told = {outcome.delivery_id for outcome in outcomes}
         await self._deliveries.record_silent_look([each.delivery_id for each in wanted if each.delivery_id not in told])

@@ -18,6 +18,7 @@ import anyio
 import anyio.lowlevel
 
 from channel.clock import Clock
+from channel.fault_places import Place, passing, written_at_once
 
 _WRITE_BYTES_MAX = select.PIPE_BUF
 """A blocking descriptor that polls writable takes this much without blocking."""
@@ -50,16 +51,18 @@ class OutputPipe:
         Raises:
             ReaderGone: part of it may have been written.
         """
+        passing(Place.FLUSH_UNWRITTEN)
         unwritten = memoryview(data)
         while unwritten:
             await self._wait_writable()
             try:
-                written = os.write(self._fd, unwritten[:_WRITE_BYTES_MAX])
+                written = os.write(self._fd, written_at_once(Place.IN_FLUSH, unwritten[:_WRITE_BYTES_MAX]))
             except BlockingIOError:
                 continue
             except (BrokenPipeError, ConnectionResetError) as error:
                 raise ReaderGone("the reader of the pipe is gone") from error
             unwritten = unwritten[written:]
+        passing(Place.FLUSH_WRITTEN)
 
     async def wait_taken(self) -> None:
         """Return when the reader has emptied the pipe; where that can't be seen, after a grace of a second.
@@ -76,6 +79,7 @@ class OutputPipe:
             look_s = min(2 * look_s, _LOOK_S_MAX)
         # A dying reader empties a socket too: only one that still lives has taken what was in it.
         self._raise_if_dead()
+        passing(Place.FLUSH_TAKEN)
 
     def unread_bytes(self) -> int | None:
         """What the reader has not taken yet; on a socket a little more than was written. None: can't be known."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
+from channel.fault_places import Place, passing
 from harness_adapters.codex import wire
 from harness_adapters.codex.jsonrpc_peer import ErrorAnswer, Peer, PeerError, open_peer
 from harness_adapters.codex.refusals import classify
@@ -66,6 +67,7 @@ async def open_app_server(plan: Sequence[Opener], on_late_add: Callable[[LateAdd
                 server = await _enter(stack, opener, on_late_add)
             except TransportUnavailable as error:
                 reasons.append(f"{opener.name}: {error}")
+                passing(Place.TRANSPORT_FAILED, opener.name)
                 continue
             yield server
             return
@@ -79,6 +81,7 @@ async def _enter(stack: AsyncExitStack, opener: Opener, on_late_add: Callable[[L
             on_late_add(late)
 
     transport = await stack.enter_async_context(opener.open())
+    passing(Place.TRANSPORT_OPENED, opener.name)
     peer = await stack.enter_async_context(open_peer(transport, on_late_answer))
     initialized = await _initialize(peer)
     return AppServer(opener.name, initialized.user_agent, initialized.codex_version, ThreadQueue(peer), peer)

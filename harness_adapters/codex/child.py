@@ -20,6 +20,7 @@ import anyio
 from anyio.abc import ByteReceiveStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
+from channel.fault_places import Place, written_at_once
 from harness_adapters.codex.transport import (
     LINE_BYTES_MAX,
     NothingSent,
@@ -127,7 +128,7 @@ class ChildTransport:
                 if self._stdin is None:
                     raise BrokenPipeError("its stdin is closed")
                 await anyio.wait_writable(self._stdin)
-                unwritten = unwritten[os.write(self._stdin, unwritten) :]
+                unwritten = unwritten[os.write(self._stdin, written_at_once(Place.IN_REQUEST, unwritten)) :]
             except BlockingIOError:
                 continue
             except (OSError, anyio.ClosedResourceError) as error:

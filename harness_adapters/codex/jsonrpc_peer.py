@@ -20,6 +20,7 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
+from channel.fault_places import Place, passing
 from harness_adapters.codex.transport import LineTransport, NothingSent, TransportClosed
 from harness_adapters.codex.wire import METHODS_EVER_SENT
 from waiters.background import background_tasks
@@ -141,6 +142,7 @@ class Peer:
         except BaseException:
             self._abandon(request_id, request)
             raise
+        passing(Place.REQUEST_ANSWERED, method)
         if isinstance(request.outcome, PeerError):
             raise request.outcome
         return request.outcome
@@ -173,6 +175,7 @@ class Peer:
                 raise request.unanswered(f"only a part could be written in {WRITE_S_MAX:g} s")
 
     async def _send(self, line: str, request: _Request) -> None:
+        passing(Place.REQUEST_UNWRITTEN, request.method)
         try:
             await self._transport.send(line)
         except NothingSent as error:
@@ -182,6 +185,7 @@ class Peer:
         except TransportClosed as error:
             self._refuse_more(str(error))
             raise request.unanswered(str(error)) from error
+        passing(Place.REQUEST_WRITTEN, request.method)
 
     def _abandon(self, request_id: int, request: _Request) -> None:
         if request.settled.is_set():
