@@ -21,7 +21,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.platform == "win32":
         sys.exit("agent-channel does not run on Windows yet: it needs FIFOs and unix sockets.")
     parser = _parser()
-    options = parser.parse_args(arguments)
+    options, rest = parser.parse_known_args(arguments)
+    if options.command == "deliveries":
+        return _deliveries(options, rest)
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if options.command == "monitor":
         return _monitor(options)
     if options.command == "message":
@@ -47,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     message = commands.add_parser("message", help="print one message whole")
     message.add_argument("message_id", metavar="ID", type=int)
     message.add_argument("--page", metavar="K", type=int, help="only the K-th part of a long text, from 1")
+    # It takes its arguments apart itself, so that a streamer starts without what it needs.
+    commands.add_parser("deliveries", add_help=False, help="list, show, look for, resend or drop deliveries")
     return parser
 
 
@@ -82,6 +88,20 @@ def _message(options: argparse.Namespace) -> int:
     sys.stdout.buffer.flush()
     if page.number < page.count:
         print(f"\n{PROGRAM}: page {page.number} of {page.count}; the next is --page {page.number + 1}", file=sys.stderr)
+    return EXIT_OK
+
+
+def _deliveries(options: argparse.Namespace, arguments: Sequence[str]) -> int:
+    import anyio
+
+    from channel.errors import ChannelError
+    from harness_adapters.deliveries_command import run
+
+    try:
+        print(anyio.run(run, _database_for_people(options), arguments), end="")
+    except ChannelError as error:
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+        return EXIT_FAILED
     return EXIT_OK
 
 

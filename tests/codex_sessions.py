@@ -57,18 +57,30 @@ def thread_session(
 
     `owner_pid`: the process that has it loaded; None: it has ended. `version`: what that one says of itself.
     """
+    server = view.channel.process.to_text()
+    return view.session_of(thread_caller(server, thread_id, codex_home, codex, owner_pid=owner_pid, version=version))
+
+
+def thread_caller(
+    server: str,
+    thread_id: str,
+    codex_home: Path,
+    codex: Path,
+    *,
+    owner_pid: int | None = None,
+    version: str | None = None,
+) -> Caller:
+    """Who such a session is to the tools; `server`: the identity of the process that serves it."""
     owner = processes.identity_of(owner_pid) if owner_pid is not None else None
-    return view.session_of(
-        Caller(
-            address_of(thread_id, codex_home),
-            HARNESS,
-            (owner or _ended_process()).to_text(),
-            view.channel.process.to_text(),
-            thread_id=thread_id,
-            codex_home=str(codex_home),
-            codex_path=str(codex),
-            codex_version=version,
-        )
+    return Caller(
+        address_of(thread_id, codex_home),
+        HARNESS,
+        (owner or _ended_process()).to_text(),
+        server,
+        thread_id=thread_id,
+        codex_home=str(codex_home),
+        codex_path=str(codex),
+        codex_version=version,
     )
 
 

@@ -2,10 +2,19 @@
 
 from waiters.processes import ProcessIdentity
 
+_CLAUDE = "claude:"
+
 
 def claude_address(process: ProcessIdentity) -> str:
     """The session in a Claude Code process: the streamer finds the same by itself."""
-    return f"claude:{process.to_text()}"
+    return f"{_CLAUDE}{process.to_text()}"
+
+
+def process_of(address: str) -> ProcessIdentity | None:
+    """The Claude Code process of a session's address; None for another kind of address."""
+    if not address.startswith(_CLAUDE):
+        return None
+    return ProcessIdentity.from_text(address.removeprefix(_CLAUDE))
 
 
 def keyed_address(key: str) -> str:

@@ -1,0 +1,214 @@
+"""What a person does about deliveries, through the real command line on a real file."""
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from harness_adapters.codex.envelope import ORIGIN
+from tests.integration.stuck_deliveries import TEXT, Stuck, stuck_deliveries
+
+pytestmark = pytest.mark.timeout(120)
+
+README = Path(__file__).parents[2] / "README.md"
+
+STANDS_FOR = (
+    (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", "TIME"),
+    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "THREAD"),
+    (r"\b[0-9a-f]{64}\b", "SHA256"),
+    (r"agent-channel:[0-9a-f]{16}:", "agent-channel:CHANNEL:"),
+    (r"Codex [0-9]+\.[0-9.]+", "Codex VERSION"),
+    (r"/\S*/\.codex", "HOME/.codex"),
+)
+"""What differs from one machine and run to another."""
+
+
+@pytest.fixture
+async def stuck(tmp_path: Path) -> Stuck:
+    return await stuck_deliveries(tmp_path)
+
+
+def normalised(text: str) -> str:
+    for pattern, word in STANDS_FOR:
+        text = re.sub(pattern, word, text)
+    return text
+
+
+def examples() -> list[tuple[str, str]]:
+    """Each command of the README's console blocks with what is printed under it."""
+    blocks = re.findall(r"^```console\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    pieces = [piece for block in blocks for piece in block.split("$ agent-channel ")[1:]]
+    return [(command, printed) for command, _, printed in (piece.partition("\n") for piece in pieces)]
+
+
+async def test_the_readme_shows_what_each_tool_prints(stuck: Stuck) -> None:
+    shown = examples()
+    assert [command.split()[:2] for command, _ in shown] == [
+        ["deliveries", "--state"],
+        ["deliveries", "show"],
+        ["deliveries", "look"],
+        ["deliveries", "resend"],
+        ["deliveries", "drop"],
+    ]
+    for command, printed in shown:
+        assert normalised(stuck.done(*command.split())) == normalised(printed), command
+
+
+async def test_a_list_holds_all_of_each_line_for_programs_and_says_if_there_are_more(stuck: Stuck) -> None:
+    whole = stuck.json("deliveries")
+    assert [(each["delivery_id"], each["state"]) for each in whole["deliveries"]] == [
+        (4, "accepted"),
+        (3, "pending"),
+        (2, "uncertain"),
+        (1, "seen"),
+    ]
+    assert whole["are_more"] is False
+    assert whole["deliveries"][2]["detail"] == "the app-server ended unasked"
+
+    cut = stuck.json("deliveries", "list", "--limit", "1")
+    assert [each["message_id"] for each in cut["deliveries"]] == [4]
+    assert cut["are_more"] is True
+    assert "There are more" in stuck.done("deliveries", "--limit", "1")
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "ids"),
+    [
+        (["--state", "seen", "--state", "pending"], [3, 1]),
+        (["--role", "builder"], [2, 1]),
+        (["--room", "cellar"], []),
+        (["--older-than", "14h"], [4, 3, 2, 1]),
+        (["--older-than", "1d"], []),
+    ],
+)
+async def test_a_list_is_narrowed_down(stuck: Stuck, narrowed: list[str], ids: list[int]) -> None:
+    found = stuck.json("deliveries", *narrowed)["deliveries"]
+    assert [each["delivery_id"] for each in found] == ids
+    if not ids:
+        assert stuck.done("deliveries", *narrowed) == "No delivery is like that.\n"
+
+
+async def test_a_delivery_is_shown_for_programs_with_all_its_events(stuck: Stuck) -> None:
+    shown = stuck.json("deliveries", "show", "2@builder")
+
+    assert (shown["delivery_id"], shown["policy"], shown["text_begins"]) == (2, "queue", TEXT)
+    assert [(each["event"], each["to_state"]) for each in shown["events"]] == [
+        ("sent", "pending"),
+        ("hand_over_recorded", "handed_over"),
+        ("answer_lost", "uncertain"),
+    ]
+
+
+async def test_what_others_wrote_can_not_steer_the_terminal(stuck: Stuck) -> None:
+    with closing(sqlite3.connect(stuck.database)) as database:
+        database.execute("UPDATE messages SET text = ? WHERE message_id = 2", ("a\x1b[2Jb\u202ec\r\n\x07",))
+        database.execute("UPDATE deliveries SET detail = ? WHERE delivery_id = 2", ("\x1b]0;title\x07",))
+        database.commit()
+
+    shown = stuck.done("deliveries", "show", "2") + stuck.done("deliveries")
+
+    assert r"a\x1b[2Jb\u202ec\r\n\x07" in shown
+    assert not {each for each in shown if not each.isprintable()} - {"\n"}
+
+
+class TestLooking:
+    async def test_a_message_that_ran_meanwhile_is_seen(self, stuck: Stuck) -> None:
+        key = stuck.json("deliveries", "show", "2")["key"]
+        stuck.show_in_thread(key, f"2 hall planner\n{ORIGIN}\n{TEXT}")
+
+        look = stuck.json("deliveries", "look", "2")
+
+        assert (look["before"], look["state"]) == ("uncertain", "seen")
+        assert "among the items" in look["found"]
+        assert look["looked_at"][2] == "its user messages: 2"
+        assert stuck.state(2) == "seen"
+
+    async def test_another_text_under_the_key_is_a_conflict(self, stuck: Stuck) -> None:
+        key = stuck.json("deliveries", "show", "2")["key"]
+        stuck.show_in_thread(key, "something else")
+
+        assert stuck.json("deliveries", "look", "2")["state"] == "conflict"
+
+    async def test_a_codex_that_is_gone_is_named_and_nothing_is_recorded(self, stuck: Stuck) -> None:
+        (stuck.database.parent.parent / "codex").unlink()
+
+        assert "Delivery 2 can't be looked for: child: " in stuck.refused("deliveries", "look", "2")
+        assert stuck.state(2) == "uncertain"
+
+    async def test_a_message_that_stands_whole_in_a_transcript_is_seen(self, stuck: Stuck) -> None:
+        looked = stuck.json("deliveries", "look", "4")
+        assert (looked["state"], looked["is_conclusive"]) == ("accepted", False)
+
+        content = (
+            "<task-notification>\n<task-id>b1</task-id>\n<event>4 hall builder\n|Done.</event>\n</task-notification>"
+        )
+        record = {"type": "user", "message": {"role": "user", "content": content}}
+        stuck.transcript.write_text(json.dumps(record) + "\n")
+
+        looked = stuck.json("deliveries", "look", "4")
+        assert (looked["state"], looked["found"]) == ("seen", "it stands there whole")
+
+    async def test_what_is_not_in_the_transcript_is_not_printed_again_for_a_look(self, stuck: Stuck) -> None:
+        assert "delivery 4 of message 4 to planner is still accepted" in stuck.done("deliveries", "look", "4")
+        stuck.transcript.unlink()
+        assert "there is no such file to read" in stuck.done("deliveries", "look", "4")
+        assert stuck.state(4) == "accepted"
+
+    async def test_what_was_handed_to_nobody_is_nowhere(self, stuck: Stuck) -> None:
+        assert "handed over to nobody yet" in stuck.refused("deliveries", "look", "3")
+
+
+class TestSendingAgain:
+    async def test_it_is_looked_for_first_and_what_turns_up_is_not_sent_again(self, stuck: Stuck) -> None:
+        key = stuck.json("deliveries", "show", "2")["key"]
+        stuck.show_in_thread(key, f"2 hall planner\n{ORIGIN}\n{TEXT}")
+
+        assert "Delivery 2 is seen and was not sent again" in stuck.refused("deliveries", "resend", "2")
+        assert len(stuck.json("deliveries")["deliveries"]) == 4
+
+    async def test_one_that_can_not_be_looked_for_is_sent_again_only_by_force(self, stuck: Stuck) -> None:
+        (stuck.database.parent.parent / "codex").unlink()
+        assert "can't be looked for" in stuck.refused("deliveries", "resend", "2")
+
+        again = stuck.json("deliveries", "resend", "2", "--force")["sent_again"]
+        assert (again["message_id"], again["recipient"]) == (5, "builder")
+        assert stuck.state(2) == "withdrawn"
+        assert stuck.json("deliveries", "show", str(again["delivery_id"]))["text_begins"] == TEXT
+
+    async def test_one_whose_thread_is_archived_is_not_known_to_be_absent(self, stuck: Stuck) -> None:
+        stuck.home.set_archived(stuck.thread, True)
+
+        assert "can't be looked for" in stuck.refused("deliveries", "resend", "2")
+
+    async def test_one_that_waits_is_delivered_anyway(self, stuck: Stuck) -> None:
+        assert "it waits, and is delivered" in stuck.refused("deliveries", "resend", "3")
+
+
+async def test_what_is_decided_is_for_programs_too_and_decided_once(stuck: Stuck) -> None:
+    assert stuck.json("deliveries", "drop", "3") == {"delivery_id": 3, "before": "pending", "state": "withdrawn"}
+    assert "Delivery 3 is withdrawn (dropped by a person)" in stuck.refused("deliveries", "drop", "3")
+    assert "can't be taken back" in stuck.refused("deliveries", "drop", "4")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["deliveries", "throw", "1"],
+        ["deliveries", "--state", "lost"],
+        ["deliveries", "--older-than", "long"],
+        ["deliveries", "--limit", "0"],
+        ["deliveries", "show"],
+    ],
+)
+async def test_a_wrong_call_is_answered_with_the_usage(stuck: Stuck, wrong: list[str]) -> None:
+    run = stuck.run(*wrong)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "usage: agent-channel deliveries" in run.stderr
+
+
+async def test_an_id_that_there_is_not_is_named(stuck: Stuck) -> None:
+    assert "There is no delivery '99'" in stuck.refused("deliveries", "show", "99")
+    assert "There is no delivery '1@nobody'" in stuck.refused("deliveries", "look", "1@nobody")
