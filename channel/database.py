@@ -10,7 +10,6 @@ facts/python.md, "SQLite through aiosqlite").
 import fcntl
 import os
 import sqlite3
-import stat
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cache
@@ -20,9 +19,11 @@ from typing import Any
 import aiosqlite
 import anyio
 
-from channel.errors import NoStore, SchemaTooNew, StoreBroken, StoreBusy, StoreFull, StoreReadOnly, UnsafePlace
+from channel.errors import NoStore, SchemaTooNew, StoreBroken, StoreBusy, StoreFull, StoreReadOnly
 from channel.fault_places import Place, passing
 from channel.migrations import Migration, load_migrations, statements
+from channel.mounts import MountTable, system_mounts
+from channel.place import has_no_room, make_private, os_errors
 
 BUSY_TIMEOUT_MS = 5_000
 """How long SQLite itself waits for another writer; our transactions take milliseconds."""
@@ -92,12 +93,12 @@ class Database:
     async def read(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """The rows of one SELECT. No read transaction stays open after it.
 
-        Raises StoreBusy, StoreBroken.
+        Raises StoreBusy, SchemaTooNew (where it has not what is asked for), StoreBroken.
         """
         rows: list[Row] = []
         async with self._turn:
             with anyio.CancelScope(shield=True), _sqlite_errors(self.path):
-                rows = list(await self._connection.execute_fetchall(sql, parameters))
+                rows = await self._run_alone(sql, parameters)
         return rows
 
     async def read_one(self, sql: str, parameters: Parameters = ()) -> Row | None:
@@ -115,7 +116,7 @@ class Database:
             with anyio.CancelScope(shield=True), _sqlite_errors(self.path):
                 transaction = Transaction(self._connection)
                 try:
-                    self._refuse_a_newer_schema(await transaction.all(_BEGIN))
+                    self._compare_schemas(await transaction.all(_BEGIN))
                     yield transaction
                     passing(Place.UNCOMMITTED, of)
                     await transaction.run("COMMIT")
@@ -137,21 +138,42 @@ class Database:
         rows: list[Row] = []
         async with self._turn:
             with anyio.CancelScope(shield=True), _sqlite_errors(self.path):
-                transaction = Transaction(self._connection)
                 passing(Place.UNCOMMITTED, of)
-                rows = await transaction.all(sql, {**parameters, "schema": self._schema})
+                rows = await self._run_alone(sql, {**parameters, "schema": self._schema})
                 passing(Place.COMMITTED, of)
                 if not rows:
-                    self._refuse_a_newer_schema(await transaction.all(_SCHEMA_VERSION))
+                    await self._refuse_a_newer_schema()
                 await self._checkpoint_when_due()
         return rows
+
+    async def checkpoint(self) -> bool:
+        """Copy the log into the database now, which shortens the file; whether all of it was copied.
+
+        False while another process makes one or reads. Raises StoreBroken.
+        """
+        async with self._turn:
+            with anyio.CancelScope(shield=True), _sqlite_errors(self.path), suppress(BlockingIOError):
+                busy, in_log, copied = await self._checkpoint()
+                return not busy and in_log == copied
+        return False
 
     async def data_version(self) -> int:
         """A number that changes when another process has committed."""
         rows = await self.read("PRAGMA data_version")
         return int(rows[0][0])
 
-    def _refuse_a_newer_schema(self, rows: Sequence[Row]) -> None:
+    async def _run_alone(self, sql: str, parameters: Parameters) -> list[Row]:
+        """A statement outside of a transaction. A later version may have taken away what it names."""
+        try:
+            return list(await self._connection.execute_fetchall(sql, parameters))
+        except sqlite3.OperationalError:
+            await self._refuse_a_newer_schema()
+            raise
+
+    async def _refuse_a_newer_schema(self) -> None:
+        self._compare_schemas(list(await self._connection.execute_fetchall(_SCHEMA_VERSION)))
+
+    def _compare_schemas(self, rows: Sequence[Row]) -> None:
         found = int(rows[0][0])
         if found != self._schema:
             raise SchemaTooNew(found, self._schema)
@@ -170,41 +192,47 @@ class Database:
             if os.stat(f"{self.path}-wal").st_size >= WAL_BYTES_BEFORE_CHECKPOINT:  # noqa: PTH116
                 await self._checkpoint()
 
-    async def _checkpoint(self) -> None:
-        """Raises BlockingIOError while another process makes one."""
+    async def _checkpoint(self) -> Row:
+        """What SQLite says of it. Raises BlockingIOError while another process makes one."""
         lock = os.open(f"{self.path}-checkpoint", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            await self._connection.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
+            [done] = await self._connection.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
+            return done
         finally:
             os.close(lock)
 
 
 @asynccontextmanager
-async def open_database(path: Path, *, durable: bool, create: bool = True) -> AsyncIterator[Database]:
+async def open_database(
+    path: Path, *, durable: bool, create: bool = True, mounts: MountTable = system_mounts
+) -> AsyncIterator[Database]:
     """Open the channel file, migrated if need be, and made if it is not there and `create` is True.
 
     `durable`: a commit survives power loss (synchronous=FULL); else it survives any crash of processes.
-    Raises UnsafePlace, StoreBroken, SchemaTooNew, StoreBusy.
+    Raises UnsafePlace, StoreBroken, StoreFull, StoreReadOnly, SchemaTooNew, StoreBusy.
     """
     path = path.expanduser().absolute()
     if not create and not path.exists():
         raise NoStore(str(path))
-    try:
-        _make_private(path)
-    except OSError as error:
-        raise StoreBroken(str(path), error.strerror or str(error)) from error
+    make_private(path, mounts)
     migrations = load_migrations()
-    with _sqlite_errors(path):
-        connection = await aiosqlite.connect(path, isolation_level=None, cached_statements=256, factory=_Connection)
-    try:
+    async with _connect(path) as connection:
         with _sqlite_errors(path):
-            connection.row_factory = sqlite3.Row
-            await connection.execute_fetchall(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
             await _refuse_what_is_not_ours(connection, path, migrations[-1].version)
             await _configure(connection, durable)
             await _migrate(connection, path, migrations)
         yield Database(connection, path, migrations[-1].version)
+
+
+@asynccontextmanager
+async def _connect(path: Path) -> AsyncIterator[aiosqlite.Connection]:
+    with _sqlite_errors(path):
+        connection = await aiosqlite.connect(path, isolation_level=None, cached_statements=256, factory=_Connection)
+    try:
+        connection.row_factory = sqlite3.Row
+        await connection.execute_fetchall(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        yield connection
     finally:
         with anyio.CancelScope(shield=True):
             await connection.close()
@@ -240,14 +268,15 @@ async def _configure(connection: aiosqlite.Connection, durable: bool) -> None:
 
 
 async def _migrate(connection: aiosqlite.Connection, path: Path, migrations: Sequence[Migration]) -> None:
-    found = await _schema_version(connection)
-    if found == migrations[-1].version:
+    newest = migrations[-1].version
+    if await _schema_version(connection) == newest:
         return
-    if found:
-        await _copy_beside(connection, path, found)
     await connection.execute_fetchall(_BEGIN)
     try:
         found = await _schema_version(connection)  # another process may have been first
+        is_old = 0 < found < newest
+        if is_old:
+            await _copy_beside(path, found)
         for migration in migrations:
             if migration.version > found:
                 for statement in statements(migration.sql):
@@ -258,7 +287,7 @@ async def _migrate(connection: aiosqlite.Connection, path: Path, migrations: Seq
         with suppress(sqlite3.Error):
             await connection.execute_fetchall("ROLLBACK")
         raise
-    if found:
+    if is_old:
         with suppress(sqlite3.OperationalError):  # others are at it; then `trim` leaves the file its size
             await connection.execute_fetchall(f"{_SHRINKS};\nVACUUM;")
 
@@ -268,43 +297,21 @@ async def _schema_version(connection: aiosqlite.Connection) -> int:
     return int(rows[0][0])
 
 
-async def _copy_beside(connection: aiosqlite.Connection, path: Path, version: int) -> None:
-    """Keep the older file as it is, before it is migrated. VACUUM INTO takes an empty file that is there."""
+async def _copy_beside(path: Path, version: int) -> None:
+    """Keep the older file as it is while the caller holds off all who write. Whole, or not there at all."""
     copy = path.with_name(f"{path.name}.schema-{version}")
-    with suppress(FileExistsError):
-        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-        await connection.execute_fetchall("VACUUM INTO ?", (str(copy),))
-
-
-def _make_private(path: Path) -> None:
-    """The folder 0700 if it is made here, the file 0600 from its first moment, whatever the umask.
-
-    SQLite gives its -wal and -shm files the mode of the database. Raises UnsafePlace.
-    """
-    missing = [parent for parent in path.parents if not parent.exists()]
-    for folder in reversed(missing):
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-    _refuse_foreign(path.parent, folder=True)
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-    _refuse_foreign(path, folder=False)
-
-
-def _refuse_foreign(path: Path, *, folder: bool) -> None:
-    found = path.stat()
-    if found.st_uid != os.geteuid():
-        raise UnsafePlace(str(path), f"it belongs to another user (uid {found.st_uid})")
-    if folder:
-        if not stat.S_ISDIR(found.st_mode):
-            raise UnsafePlace(str(path), "it is no folder")
-        if found.st_mode & 0o022:
-            raise UnsafePlace(str(path), "others may write in this folder, so it must be one of your own (chmod go-w)")
-        return
-    if not stat.S_ISREG(found.st_mode):
-        raise UnsafePlace(str(path), "it is no ordinary file")
-    if found.st_mode & 0o077:
-        path.chmod(0o600)
+    unfinished = copy.with_name(f"{copy.name}.unfinished")
+    with os_errors(path):
+        unfinished.unlink(missing_ok=True)
+        descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            async with _connect(path) as reader:  # VACUUM INTO is refused in a transaction, and takes an empty file
+                await reader.execute_fetchall("VACUUM INTO ?", (str(unfinished),))
+            os.fsync(descriptor)
+            unfinished.replace(copy)
+        finally:
+            os.close(descriptor)
+            unfinished.unlink(missing_ok=True)
 
 
 class _sqlite_errors:  # noqa: N801
@@ -322,8 +329,8 @@ class _sqlite_errors:  # noqa: N801
         text = str(error)
         if "locked" in text or "busy" in text:
             raise StoreBusy from error
-        if "full" in text:
+        if "full" in text or ("I/O" in text and has_no_room(self._path)):
             raise StoreFull(str(self._path)) from error
-        if "readonly" in text:
+        if "readonly" in text or not os.access(self._path.parent, os.W_OK):  # the log can't be made
             raise StoreReadOnly(str(self._path)) from error
         raise StoreBroken(str(self._path), text) from error
