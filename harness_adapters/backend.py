@@ -5,6 +5,7 @@ from pathlib import Path
 
 import anyio
 
+from channel.clock import Clock
 from channel.errors import StoreBusy, StoreUnavailable
 from harness_adapters.codex.adoption import Adoption
 from harness_adapters.composition import Channel, open_channel
@@ -20,10 +21,11 @@ logger = logging.getLogger(__name__)
 
 
 class Backend:
-    """Opens the channel once `run` runs; `calls` waits for it."""
+    """Opens the channel once `run` runs; `calls` waits for it. `clock`: the system's, if None."""
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: Path, clock: Clock | None = None) -> None:
         self._database = database
+        self._clock = clock
         self._channel: Channel | None = None
         self._calls: ToolCalls | None = None
         self._error: StoreUnavailable | None = None
@@ -62,7 +64,7 @@ class Backend:
             await self._channel.supervisor.stop(ANSWER_S_MAX)
 
     async def _serve(self) -> None:
-        async with open_channel(self._database, durable=True) as channel:
+        async with open_channel(self._database, durable=True, clock=self._clock) as channel:
             adoption = Adoption(channel.membership, channel.deliveries, channel.supervisor, channel.clock)
             self._channel = channel
             self._calls = ToolCalls(channel, adoption)

@@ -21,7 +21,7 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from channel.clock import SystemClock
+from channel.clock import Clock, SystemClock
 from channel.errors import ChannelError
 from channel.fault_places import Place, passing
 from harness_adapters.backend import Backend
@@ -103,9 +103,12 @@ def _tool(tool: Mapping[str, Any]) -> types.Tool:
     )
 
 
-async def serve(database: Path) -> None:
-    """Serve stdin and stdout until stdin ends, a signal comes or the process that started this one has ended."""
-    backend = Backend(database)
+async def serve(database: Path, clock: Clock | None = None) -> None:
+    """Serve stdin and stdout until stdin ends, a signal comes or the process that started this one has ended.
+
+    `clock`: the system's, if None.
+    """
+    backend = Backend(database, clock)
     server = build_server(backend)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(backend.run)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 
-from channel.clock import SystemClock
+from channel.clock import Clock, SystemClock
 from channel.errors import LeaseLost, StoreUnavailable
 from channel.leases import LeaseHeld
 from harness_adapters.claude.addresses import claude_address, keyed_address
@@ -30,11 +30,15 @@ STOP_S_MAX = 0.8
 """Monitor kills 1.5 s after SIGTERM; the flush that is being written is finished before."""
 
 
-async def stream(database: Path, session_key: str | None, limits: PaceLimits) -> int:
-    """Serve this process's session until its reader is gone or a signal comes; the exit status."""
-    pipe = OutputPipe(sys.stdout.fileno(), SystemClock())
+async def stream(database: Path, session_key: str | None, limits: PaceLimits, clock: Clock | None = None) -> int:
+    """Serve this process's session until its reader is gone or a signal comes; the exit status.
+
+    `clock`: the system's, if None.
+    """
+    clock = clock or SystemClock()
+    pipe = OutputPipe(sys.stdout.fileno(), clock)
     try:
-        await _serve(pipe, database, session_key, limits)
+        await _serve(pipe, database, session_key, limits, clock)
     except LeaseHeld:
         await _say(pipe, "another streamer serves this session already, so this one ends. Nothing is lost.")
     except LeaseLost:
@@ -54,9 +58,9 @@ class _NoSession(Exception):
     pass
 
 
-async def _serve(pipe: OutputPipe, database: Path, session_key: str | None, limits: PaceLimits) -> None:
+async def _serve(pipe: OutputPipe, database: Path, session_key: str | None, limits: PaceLimits, clock: Clock) -> None:
     address, transcript = _session(session_key)
-    async with open_channel(database, durable=False) as channel:
+    async with open_channel(database, durable=False, clock=clock) as channel:
         receiver = MonitorReceiver(pipe, Pacing(limits), channel.clock, transcript, _full_text_command(database))
         async with background_tasks() as tasks:
             with anyio.CancelScope() as serving:
