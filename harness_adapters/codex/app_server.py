@@ -34,7 +34,6 @@ class AppServer:
     """An initialized app-server; `transport` is the name of the opener that reached it."""
 
     transport: str
-    user_agent: str
     codex_version: str | None
     queue: ThreadQueue
     peer: Peer
@@ -43,10 +42,6 @@ class AppServer:
     def closed(self) -> bool:
         """True when it can't be asked any more: leave it and open another."""
         return self.peer.closed
-
-    async def drain(self, seconds: float) -> None:
-        """At shutdown: take no more requests, wait `seconds` at most for answers in flight, close."""
-        await self.peer.drain(seconds)
 
 
 @asynccontextmanager
@@ -83,19 +78,19 @@ async def _enter(stack: AsyncExitStack, opener: Opener, on_late_add: Callable[[L
     transport = await stack.enter_async_context(opener.open())
     passing(Place.TRANSPORT_OPENED, opener.name)
     peer = await stack.enter_async_context(open_peer(transport, on_late_answer))
-    initialized = await _initialize(peer)
-    return AppServer(opener.name, initialized.user_agent, initialized.codex_version, ThreadQueue(peer), peer)
+    return AppServer(opener.name, await _initialize(peer), ThreadQueue(peer), peer)
 
 
-async def _initialize(peer: Peer) -> wire.Initialized:
+async def _initialize(peer: Peer) -> str | None:
+    """Codex's version, where it is told."""
     try:
         result = await peer.request(
             wire.INITIALIZE, wire.initialize_params(version("agent-channel")), within_s=INITIALIZE_S_MAX
         )
-        initialized = wire.initialized(result)
+        codex_version = wire.codex_version(result)
         await peer.notify(wire.INITIALIZED)
     except ErrorAnswer as answer:
         raise TransportUnavailable(str(classify(answer))) from answer
     except (PeerError, wire.UnexpectedShape) as error:
         raise TransportUnavailable(str(error)) from error
-    return initialized
+    return codex_version

@@ -106,7 +106,6 @@ class Peer:
         self._waiting: dict[int, _Request] = {}
         self._last_id = 0
         self._write_lock = anyio.Lock()
-        self._closed = anyio.Event()
         self.closed_because: str | None = None
         self.skipped_lines = 0
         """Lines that were no JSON object, or an answer to nothing that was asked."""
@@ -115,9 +114,6 @@ class Peer:
     def closed(self) -> bool:
         """True when nothing more can be written; `closed_because` says why. It never opens again."""
         return self.closed_because is not None
-
-    async def wait_closed(self) -> None:
-        await self._closed.wait()
 
     async def request(self, method: str, params: Mapping[str, Any], *, within_s: float) -> object:
         """Write one request and return its result.
@@ -150,18 +146,6 @@ class Peer:
     async def notify(self, method: str) -> None:
         """Write a notification without parameters. Raises RequestNotWritten or AnswerLost."""
         await self._write(_line({"method": method}), _Request(method, {}))
-
-    async def drain(self, seconds: float) -> None:
-        """Accept nothing more, wait at most `seconds` for the answers in flight, then close the transport.
-
-        For the shutdown of the whole process: elsewhere a transport is left only when nothing is in flight.
-        """
-        self._refuse_more("this side is closing it")
-        in_flight = [request for request in self._waiting.values() if request.begun]
-        with anyio.move_on_after(seconds, shield=True):
-            for request in in_flight:
-                await request.settled.wait()
-        await self._transport.aclose()
 
     async def _write(self, line: str, request: _Request) -> None:
         async with self._write_lock:
@@ -237,7 +221,6 @@ class Peer:
     def _refuse_more(self, why: str) -> None:
         if self.closed_because is None:
             self.closed_because = why
-            self._closed.set()
 
     def _end(self, why: str) -> None:
         self._refuse_more(why)

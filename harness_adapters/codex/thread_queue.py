@@ -70,20 +70,16 @@ class ThreadQueue:
         """How many messages wait in the thread's queue; a Refusal if it can't be given any."""
         return len(await self.queued(thread_id))
 
-    async def history(self, thread_id: str, since_ms: int, stop_at_key: str | None = None) -> History:
-        """The thread's user messages since `since_ms` (wall clock), or back to the one with `stop_at_key`.
+    async def history(self, thread_id: str, since_ms: int) -> History:
+        """The thread's user messages since `since_ms` (wall clock).
 
         A message leaves the queue before it appears here, so look in the queue first and after. A user who
         goes back in the conversation takes messages out again.
         """
         try:
-            return await self._pages(
-                wire.ITEMS_LIST, wire.items_list_params, wire.items_page, thread_id, since_ms, stop_at_key
-            )
+            return await self._pages(wire.ITEMS_LIST, wire.items_list_params, wire.items_page, thread_id, since_ms)
         except HistoryNotPaged:
-            return await self._pages(
-                wire.TURNS_LIST, wire.turns_list_params, wire.turns_page, thread_id, since_ms, stop_at_key
-            )
+            return await self._pages(wire.TURNS_LIST, wire.turns_list_params, wire.turns_page, thread_id, since_ms)
 
     async def _pages(
         self,
@@ -92,17 +88,15 @@ class ThreadQueue:
         parse: Callable[[object], wire.Page],
         thread_id: str,
         since_ms: int,
-        stop_at_key: str | None,
     ) -> History:
         messages: list[wire.UserMessage] = []
         cursor: str | None = None
         for _ in range(HISTORY_PAGES_MAX):
             page = await self._ask(method, params(thread_id, cursor), parse)
             messages += page.user_messages
-            found = stop_at_key is not None and any(m.key == stop_at_key for m in page.user_messages)
             past = page.oldest_ms is not None and page.oldest_ms < since_ms - CLOCK_SET_BACK_MS_MAX
             cursor = page.next_cursor
-            if found or past or cursor is None:
+            if past or cursor is None:
                 return History(tuple(messages), complete=True)
         return History(tuple(messages), complete=False)
 

@@ -16,9 +16,8 @@ QUEUE_ADD = "thread/queue/add"
 QUEUE_LIST = "thread/queue/list"
 ITEMS_LIST = "thread/items/list"
 TURNS_LIST = "thread/turns/list"
-THREAD_READ = "thread/read"
 
-METHODS_EVER_SENT = frozenset({INITIALIZE, INITIALIZED, QUEUE_ADD, QUEUE_LIST, ITEMS_LIST, TURNS_LIST, THREAD_READ})
+METHODS_EVER_SENT = frozenset({INITIALIZE, INITIALIZED, QUEUE_ADD, QUEUE_LIST, ITEMS_LIST, TURNS_LIST})
 """Everything else would take the thread from its owner, overrule the user, or remove what was added."""
 
 PAGE_LIMIT = 100
@@ -30,19 +29,6 @@ _CODEX_VERSION = re.compile(r"[^/]+/(\S+)")
 
 class UnexpectedShape(ValueError):
     """An answer that lacks what this client relies on; its text says what."""
-
-
-@dataclass(frozen=True)
-class Initialized:
-    """The answer to `initialize`. `user_agent` is `<first client's name>/<Codex version> ...`, "" if absent."""
-
-    user_agent: str
-
-    @property
-    def codex_version(self) -> str | None:
-        """For messages to people; what the server can do is probed, never read off it."""
-        match = _CODEX_VERSION.match(self.user_agent)
-        return match[1] if match else None
 
 
 @dataclass(frozen=True)
@@ -118,8 +104,13 @@ def _with_cursor(params: dict[str, Any], cursor: str | None) -> dict[str, Any]:
     return params if cursor is None else {**params, "cursor": cursor}
 
 
-def initialized(result: object) -> Initialized:
-    return Initialized(user_agent=_string(_object(result, "the answer").get("userAgent")) or "")
+def codex_version(result: object) -> str | None:
+    """The version that the answer to `initialize` tells: `userAgent` is `<first client's name>/<Codex version> ...`.
+
+    For messages to people; what the server can do is probed, never read off it.
+    """
+    match = _CODEX_VERSION.match(_string(_object(result, "the answer").get("userAgent")) or "")
+    return match[1] if match else None
 
 
 def added(result: object) -> Added:

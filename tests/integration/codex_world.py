@@ -36,7 +36,6 @@ METHODS = {
     "thread/queue/list",
     "thread/items/list",
     "thread/turns/list",
-    "thread/read",
 }
 """All that may ever be sent to an app-server: written out, so that the product's own list is held against it."""
 

@@ -82,7 +82,6 @@ async def load(owner: RawClient, thread: str) -> None:
 async def test_a_child_tells_its_version_and_ends_with_its_use(served: Served) -> None:
     async with served.client() as client:
         assert client.transport == "child"
-        assert client.user_agent.startswith("agent-channel/")
         assert client.codex_version == "0.171.0"
         assert not client.closed
     assert client.closed
@@ -121,12 +120,9 @@ async def test_both_kinds_of_history_are_followed_over_their_pages(
         await owner.close_input()
     async with served.client() as client:
         whole = await client.queue.history(thread, 0)
-        to_a_key = await client.queue.history(thread, 0, stop_at_key="key-3")
     newest_first = [f"key-{number}" for number in reversed(range(5))]
     assert [message.key for message in whole.user_messages] == [*newest_first, None]
     assert whole.complete
-    assert "key-3" in [message.key for message in to_a_key.user_messages]
-    assert len(to_a_key.user_messages) < len(whole.user_messages)
 
 
 async def test_an_unknown_thread_is_unknown_to_every_call(served: Served) -> None:
@@ -226,7 +222,7 @@ async def test_a_server_that_dies_with_the_add_leaves_its_answer_lost_whatever_b
     async with served.client() as client:
         with pytest.raises(AnswerLost, match="was written, but not answered"):
             await client.queue.add(thread, "key", "text")
-        await client.peer.wait_closed()
+        assert client.closed
         with pytest.raises(RequestNotWritten):
             await client.queue.add(thread, "key", "text")
     assert len(home.rows(thread)) == rows
@@ -238,15 +234,20 @@ async def test_an_answer_after_the_caller_was_cancelled_is_told_as_a_late_add(
 ) -> None:
     served, home, thread = faked
     set_faults(home, "after_effect:thread/queue/add:delay=late")
-    late: list[LateAdd] = []
-    async with served.client(late.append) as client:
+    late, told = list[LateAdd](), anyio.Event()
+
+    def tell(add: LateAdd) -> None:
+        late.append(add)
+        told.set()
+
+    async with served.client(tell) as client:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.queue.add, thread, "key", "text")
             await home.signals.wait("reached-late")
             tasks.cancel_scope.cancel()
         assert late == []
         home.signals.set("late")
-        await client.drain(SOON)
+        await told.wait()
     (add,) = late
     (row,) = home.rows(thread)
     assert add.added is not None

@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from harness_adapters.codex.app_server import AppServer, Opener, open_app_server
 from harness_adapters.codex.thread_queue import LateAdd
@@ -76,7 +77,6 @@ async def test_it_is_initialized_with_the_experimental_api_before_it_is_handed_o
     plan.answering("child", {"userAgent": USER_AGENT, "codexHome": "/home"})
     async with opened(plan, []) as server:
         assert (server.transport, server.codex_version) == ("child", "0.171.0")
-        assert server.user_agent == USER_AGENT
         assert not server.closed
     request, notification = plan.asked["child"]
     assert request["method"] == "initialize"
@@ -98,7 +98,7 @@ async def test_a_server_that_does_not_tell_its_version_is_used_all_the_same() ->
     plan = Plan()
     plan.answering("child", {})
     async with opened(plan, []) as server:
-        assert (server.user_agent, server.codex_version) == ("", None)
+        assert server.codex_version is None
 
 
 @pytest.mark.fault("F51")
@@ -156,6 +156,6 @@ async def test_the_answer_to_an_add_whose_caller_was_cancelled_is_told() -> None
             request = await played.asked()
             tasks.cancel_scope.cancel()
         played.answer(request, {"queuedSubmission": {"id": "row"}})
-        await server.drain(SOON)
-        assert server.closed
+        while not late:
+            await checkpoint()
     assert late == [LateAdd("thread", "key", Added("row"), None)]

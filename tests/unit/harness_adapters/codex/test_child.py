@@ -140,7 +140,7 @@ sys.stdin.read()
 """
     with anyio.fail_after(SOON):
         async with open_child(program(source)) as transport, open_peer(transport, lambda *_: None) as peer:
-            assert await peer.request("thread/read", {}, within_s=SOON) == "yes"
+            assert await peer.request("thread/turns/list", {}, within_s=SOON) == "yes"
 
 
 async def test_a_flood_on_stderr_does_not_stop_it(program: Program) -> None:

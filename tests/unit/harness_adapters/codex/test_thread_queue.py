@@ -189,15 +189,6 @@ async def test_the_time_that_stands_beside_an_item_counts_where_it_has_none(talk
     assert found == History((UserMessage("k", "", "turn", 1),), complete=True)
 
 
-async def test_reading_stops_at_the_key_that_is_looked_for(talk: Conversation) -> None:
-    found = await talk.of(
-        lambda: talk.queue.history(THREAD, NOW_MS, stop_at_key="k"),
-        items(user_item("other", ""), next_cursor="c1"),
-        items(user_item("k", "text"), next_cursor="c2"),
-    )
-    assert found.user_messages[-1] == UserMessage("k", "text", "turn", NOW_MS)
-
-
 async def test_a_history_cut_off_at_the_page_limit_says_that_it_is_not_whole(
     talk: Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from harness_adapters.codex.refusals import QueueApiUnsupported, classify
 
 CAPTURES = Path(__file__).parents[3] / "data" / "wire" / "codex"
 PARSERS: dict[str, Callable[[object], object]] = {
-    wire.INITIALIZE: wire.initialized,
+    wire.INITIALIZE: wire.codex_version,
     wire.QUEUE_ADD: wire.added,
     wire.QUEUE_LIST: wire.queued_submissions,
     wire.ITEMS_LIST: wire.items_page,
@@ -64,6 +64,6 @@ def test_each_captured_error_says_that_the_queue_is_not_supported() -> None:
 
 def test_the_version_is_read_off_every_captured_server() -> None:
     answers = [(name, a["result"]) for name, r, a in exchanges() if r["method"] == wire.INITIALIZE]
-    versions = {name: wire.initialized(result).codex_version for name, result in answers}
+    versions = {name: wire.codex_version(result) for name, result in answers}
     assert versions.pop("old-server-0.120") == "0.120.0"
     assert set(versions.values()) == {"0.171.0"}
