@@ -3,8 +3,8 @@
 The only module that imports aiosqlite. It knows no table but the schema's version.
 
 One connection a process, used by one task at a time. A whole transaction is shielded from
-cancellation, since aiosqlite leaves a cancelled one open and then nobody else can write (measured:
-facts/python.md, "SQLite through aiosqlite").
+cancellation, since aiosqlite leaves a cancelled one open and then nobody else can write (measured
+with 0.22.1: 53 of 300 calls cancelled at random did).
 """
 
 import fcntl

@@ -2,7 +2,7 @@
 
 State belongs to the process, since the newer protocol era has no session. The channel is opened beside the
 protocol, so that the handshake is answered even while the database is locked. The end comes within 100 ms
-of a signal, of the end of stdin or of the harness: Claude Code gives no longer (facts/claude-code.md 2.3).
+of a signal, of the end of stdin or of the harness: Claude Code 2.1.332 gives no longer.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """What `join` tells a session to run so that messages reach it, and how.
 
 The command is the same for every session, and holds no quote where no path needs one, so that one
-permission rule of Claude Code allows it: a rule with a quoted path did not match (facts/claude-code.md 3.7).
+permission rule of Claude Code allows it: a rule with a quoted path did not match (2.1.332).
 """
 
 import shlex

@@ -2,7 +2,7 @@
 
 The thread's id is in the call's `_meta`; everything else is read off the server's own parent, which is
 the process that runs the thread in every mode (terminal program, its shared daemon, exec, app-server:
-measured with Codex 0.171.0). Codex passes no CODEX_HOME to an MCP server (facts/codex.md 4.4).
+measured with Codex 0.171.0). Codex passes no CODEX_HOME to an MCP server.
 """
 
 import shutil

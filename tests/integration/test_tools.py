@@ -222,7 +222,7 @@ def test_what_every_session_pays_for_stays_within_its_budget() -> None:
 
 
 def test_the_instructions_teach_authority_and_the_invitation() -> None:
-    """Ours (DESIGN.md 8 and 9): what a newcomer and a peer's text may do."""
+    """Ours: what a newcomer and a peer's text may do."""
     for needed in ("not from your user", "can't approve", "purpose", "your role", "join(room, name)", "first ask"):
         assert needed in INSTRUCTIONS
 

@@ -72,7 +72,7 @@ def test_a_text_that_can_be_given_exactly_is_taken_unchanged(text: str) -> None:
 @pytest.mark.fault("F44")
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc80 of a badly decoded byte"])
 def test_half_of_a_surrogate_pair_is_refused_at_send(text: str) -> None:
-    """The Codex app-server drops such a line without an answer (facts/codex.md section 2)."""
+    """The Codex app-server drops such a line without an answer (measured with 0.171.0)."""
     with pytest.raises(BadText, match=r"half of a surrogate pair \(U\+D[89A-F]..\).*Remove or replace it"):
         check_text(text)
 
