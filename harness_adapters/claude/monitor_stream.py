@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 
 from channel.clock import Clock, SystemClock
-from channel.errors import LeaseLost, StoreUnavailable
+from channel.errors import LeaseLost, StoreBusy, StoreFull, StoreReadOnly, StoreUnavailable
 from channel.leases import LeaseHeld
 from harness_adapters.claude.addresses import claude_address, keyed_address
 from harness_adapters.claude.pacing import PaceLimits, Pacing
@@ -24,6 +24,7 @@ from harness_adapters.claude.session import config_folder, session_in, session_o
 from harness_adapters.composition import default_database, open_channel
 from waiters.background import background_tasks
 from waiters.receiver import ReceiverEnded
+from waiters.retries import BackOff
 from waiters.supervisor import Supervisor
 
 STOP_S_MAX = 0.8
@@ -59,14 +60,37 @@ class _NoSession(Exception):
 
 
 async def _serve(pipe: OutputPipe, database: Path, session_key: str | None, limits: PaceLimits, clock: Clock) -> None:
+    """Serve, and begin anew after what passes by itself: a monitor that a plugin armed is started by nobody again."""
     address, transcript = _session(session_key)
-    async with open_channel(database, durable=False, clock=clock) as channel:
-        receiver = MonitorReceiver(pipe, Pacing(limits), channel.clock, transcript, _full_text_command(database))
-        async with background_tasks() as tasks:
-            with anyio.CancelScope() as serving:
-                tasks.start_soon(_end_at_signal, channel.supervisor, serving)
-                tasks.start_soon(_end_with_reader, pipe, serving)
-                await channel.supervisor.hold(address, receiver)
+    receiver = MonitorReceiver(pipe, Pacing(limits), clock, transcript, _full_text_command(database))
+    back_off, said = BackOff(), ""
+    while True:
+        try:
+            await _hold(pipe, database, address, receiver, clock)
+            return
+        except (StoreBusy, StoreFull, StoreReadOnly) as error:
+            if str(error) != said:
+                said = str(error)
+                await _say(pipe, f"{said} The messages wait; this streamer goes on by itself once it can.")
+            await _rest(pipe, clock, back_off.after_failure_s())
+
+
+async def _hold(pipe: OutputPipe, database: Path, address: str, receiver: MonitorReceiver, clock: Clock) -> None:
+    async with open_channel(database, durable=False, clock=clock) as channel, background_tasks() as tasks:
+        with anyio.CancelScope() as serving:
+            tasks.start_soon(_end_at_signal, channel.supervisor, serving)
+            tasks.start_soon(_end_with_reader, pipe, serving)
+            await channel.supervisor.hold(address, receiver)
+
+
+async def _rest(pipe: OutputPipe, clock: Clock, seconds: float) -> None:
+    """Raises ReaderGone if there is nobody left to go on for."""
+    async with background_tasks() as tasks:
+        with anyio.CancelScope() as resting:
+            tasks.start_soon(_end_with_reader, pipe, resting)
+            await clock.sleep(seconds)
+    if resting.cancelled_caught:
+        raise ReaderGone("the reader of the pipe is gone")
 
 
 def _session(session_key: str | None) -> tuple[str, Callable[[], Path | None]]:
