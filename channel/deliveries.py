@@ -6,7 +6,16 @@ from typing import NamedTuple
 
 from channel.clock import Clock
 from channel.database import Database, Row, Transaction
-from channel.delivery_states import BROKEN_OFF, MAY_BE_LATE, REPEATS, TABLES, Event, Policy, State, next_state
+from channel.delivery_states import (
+    BROKEN_OFF,
+    MAY_BE_LATE,
+    REPEATS,
+    TABLES,
+    Event,
+    Policy,
+    State,
+    next_state,
+)
 from channel.errors import UnknownMessage
 from channel.leases import Lease, Leases
 from channel.look_schedule import look_after_s
@@ -81,7 +90,8 @@ class Deliveries:
     async def record(self, outcomes: Sequence[Outcome]) -> list[Recorded]:
         """Record what receivers said; taken from any term, since evidence does not go stale.
 
-        Evidence that reaches a delivery which has moved on says nothing new, and is no transition.
+        What reaches a delivery that has moved on says nothing new (MAY_BE_LATE), and is no transition; nor is what
+        was said of an earlier hand-over than its newest.
         Raises IllegalTransition for any other event that the policy's table does not hold.
         """
         if not outcomes:
@@ -115,11 +125,12 @@ class Deliveries:
         outcomes = []
         for row in await self._database.read(sql("broken_off"), {"address": lease.address}):
             if row["term"] < lease.term:
-                died = Outcome(row["delivery_id"], Event.WAITER_DIED, "the process that handed it over is gone")
-                outcomes.append(died)
+                event, why = Event.WAITER_DIED, "the process that handed it over is gone"
+            elif row["term"] == lease.term:
+                event, why = BROKEN_OFF[Policy(row["policy"])], "the session ended without an answer"
             else:
-                event = BROKEN_OFF[Policy(row["policy"])]
-                outcomes.append(Outcome(row["delivery_id"], event, "the session ended without an answer"))
+                continue  # this lease is lost, and the new holder is at it
+            outcomes.append(Outcome(row["delivery_id"], event, why, term=row["term"]))
         return await self.record(outcomes)
 
     async def open_at(self, lease: Lease, policy: Policy) -> list[OpenDelivery]:
@@ -224,7 +235,8 @@ class Deliveries:
             absent_since_ms = min(row["absent_since_ms"] or now_ms, now_ms)  # the clock may have been set back
             if before is State.ACCEPTED and now_ms - absent_since_ms >= ABSENCE_GRACE_MS:
                 event = Event.ABSENCE_GRACE_OVER
-        if event in MAY_BE_LATE and (before, event) not in TABLES[policy]:
+        is_of_another = outcome.term is not None and outcome.term != row["term"]
+        if is_of_another or (event in MAY_BE_LATE and (before, event) not in TABLES[policy]):
             return Recorded(outcome.delivery_id, before, changed=False)
         after = next_state(policy, before, event)
         changed = after is not before

@@ -87,6 +87,7 @@ QUEUE_TABLE: Table = {
     (_A, Event.PERSON_DROPPED): _W,
     (_A, Event.PERSON_SENT_AGAIN): _W,
     (_A, Event.RECIPIENT_LEFT): _A,
+    (_U, Event.NOT_WRITTEN): _P,
     (_U, Event.ANSWERED): _A,
     (_U, Event.REFUSED_WITHOUT_EFFECT): _P,
     (_U, Event.KEY_IN_QUEUE): _A,
@@ -134,7 +135,19 @@ TABLES: Mapping[Policy, Table] = {Policy.QUEUE: QUEUE_TABLE, Policy.MONITOR: MON
 BROKEN_OFF: Mapping[Policy, Event] = {Policy.QUEUE: Event.ANSWER_LOST, Policy.MONITOR: Event.WRITE_FAILED}
 """What a hand-over was that ended without a word of what became of it, in a waiter that lives."""
 
-MAY_BE_LATE = frozenset(
+OF_ONE_HAND_OVER = frozenset(
+    {
+        Event.NOT_WRITTEN,
+        Event.ANSWER_LOST,
+        Event.TAKEN,
+        Event.WRITE_FAILED,
+        Event.WAITER_DIED,
+        Event.TAKEN_OVER,
+    }
+)
+"""How a hand-over went. It says nothing of a later one."""
+
+MAY_BE_LATE = OF_ONE_HAND_OVER | frozenset(
     {
         Event.ANSWERED,
         Event.REFUSED_WITHOUT_EFFECT,
@@ -148,7 +161,8 @@ MAY_BE_LATE = frozenset(
         Event.NO_TRANSCRIPT,
     }
 )
-"""Evidence. It may reach a delivery that has moved on meanwhile, and then says nothing new."""
+"""Evidence, and what became of a hand-over. A waiter that was stopped for a while, or was taken for dead, tells it
+of a delivery that has moved on meanwhile, and then it says nothing new."""
 
 REPEATS = frozenset({(_H, Event.NOT_IN_TRANSCRIPT), (_H, Event.NO_TRANSCRIPT), (_A, Event.NOT_IN_TRANSCRIPT)})
 """The transitions after which the next print says `repeat`: something may have been shown."""

@@ -64,9 +64,13 @@ class OpenDelivery(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a receiver says of one delivery; `reference` is the receiver's own name for it."""
+    """What a receiver says of one delivery; `reference` is the receiver's own name for it.
+
+    `term`: of the hand-over that it is said of, where it is of no other; None: of whichever is the newest.
+    """
 
     delivery_id: int
     event: Event
     why: str = ""
     reference: str | None = None
+    term: int | None = None

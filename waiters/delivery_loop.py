@@ -11,7 +11,7 @@ import anyio
 
 from channel.clock import Clock
 from channel.deliveries import Deliveries
-from channel.delivery_states import Event, State
+from channel.delivery_states import OF_ONE_HAND_OVER, Event, State
 from channel.fault_places import Place, passing
 from channel.leases import Lease, Leases
 from channel.look_schedule import LOOK_S_MAX
@@ -44,6 +44,8 @@ class DeliveryLoop:
         self._woken = anyio.Event()
         self._stopping = False
         self._settled = False
+        self._may_have_inherited = False
+        """Somebody woke this waiter: its session may hold a role since that a dead one held."""
         self._said = ""
         self._trouble = ""
         self._remark = ""
@@ -94,7 +96,7 @@ class DeliveryLoop:
             self._said = detail
 
     async def record(self, *outcomes: Outcome) -> None:
-        await self._record(outcomes)
+        await self._record([self._of_this_term(outcome) for outcome in outcomes])
         for outcome in outcomes:
             if outcome.event in _GIVEN:
                 self._back_off.succeeded()
@@ -128,10 +130,11 @@ class DeliveryLoop:
         if await self._deliver(session):
             return True
         await self._record(session.late_outcomes())
-        if await self._look_is_due():
+        is_due = await self._look_is_due()
+        if is_due or self._may_have_inherited:
+            self._may_have_inherited = False
             await self._look(session)
-            return True
-        return False
+        return is_due
 
     async def _deliver(self, session: Session) -> bool:
         """Hand over what goes out at once; False if nothing can be now."""
@@ -172,6 +175,9 @@ class DeliveryLoop:
         told = {outcome.delivery_id for outcome in outcomes}
         await self._deliveries.record_silent_look([each.delivery_id for each in wanted if each.delivery_id not in told])
 
+    def _of_this_term(self, outcome: Outcome) -> Outcome:
+        return outcome._replace(term=self.lease.term) if outcome.event in OF_ONE_HAND_OVER else outcome
+
     async def _record(self, outcomes: Sequence[Outcome]) -> None:
         recorded = await self._deliveries.record(outcomes)
         if any(each.changed for each in recorded):
@@ -207,4 +213,5 @@ class DeliveryLoop:
         woken = await is_set_within(self._woken, self._clock, timeout_s)
         if woken:
             self._woken = anyio.Event()
+            self._may_have_inherited = True
         return woken or is_work

@@ -24,12 +24,15 @@ def is_due(next_look_at_ms: int | None, now_ms: int) -> bool:
 def to_look_for(open_deliveries: Sequence[OpenDelivery], now_ms: int, all_of_former_terms: bool) -> list[OpenDelivery]:
     """The deliveries whose time has come; with `all_of_former_terms`, also all that a former waiter left.
 
-    Those that stand in the middle of a hand-over come first: no later look is planned for them.
+    Those that stand in the middle of a hand-over come first: no later look is planned for them. Those among them
+    that were given elsewhere are wanted at any time, since the role may have come to this address only now.
     """
     wanted = [
         delivery
         for delivery in open_deliveries
-        if is_due(delivery.next_look_at_ms, now_ms) or (all_of_former_terms and delivery.of_former_term)
+        if is_due(delivery.next_look_at_ms, now_ms)
+        or (all_of_former_terms and delivery.of_former_term)
+        or (delivery.elsewhere and delivery.state is State.HANDED_OVER)
     ]
     wanted.sort(key=lambda delivery: delivery.state is not State.HANDED_OVER)
     return wanted[:LOOKED_FOR_AT_ONCE]

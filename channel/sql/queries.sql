@@ -125,7 +125,7 @@ WHERE deliveries.delivery_id = given.delivery_id AND deliveries.state = 'pending
 RETURNING delivery_id;
 
 -- delivery_state: what an outcome needs to know of a delivery
-SELECT delivery_id, policy, state, detail, looks, absent_since_ms, repeats FROM deliveries WHERE delivery_id = :delivery_id;
+SELECT delivery_id, policy, state, detail, looks, absent_since_ms, repeats, term FROM deliveries WHERE delivery_id = :delivery_id;
 
 -- record_outcome: a transition, or a look that found nothing new
 UPDATE deliveries SET state = :state, last_event = :event, detail = :detail,

@@ -11,7 +11,7 @@ from channel.migrations import load_migrations
 
 QUEUE = """
 pending                               | hand_over_recorded              | handed_over
-handed_over                           | not_written                     | pending
+handed_over uncertain                 | not_written                     | pending
 handed_over uncertain                 | answered                        | accepted
 handed_over uncertain                 | refused_without_effect          | pending
 handed_over                           | answer_lost                     | uncertain

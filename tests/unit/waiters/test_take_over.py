@@ -7,7 +7,7 @@ from channel.delivery_states import Event, Policy
 from channel.errors import LeaseLost
 from fakes.receiver import FakeReceiver, hanging
 from tests.unit.waiters.rig import WAIT_S, send, until_detail, until_state, until_step, waiter, written
-from tests.unit.world import Channel, World
+from tests.unit.world import Channel, World, claude
 from waiters.background import background_tasks
 from waiters.delivery_loop import DeliveryLoop
 
@@ -123,3 +123,26 @@ class TestTakeOver:
                     await loop.run()
 
         assert written(receiver) == [1]
+
+
+async def test_what_a_dead_process_of_the_session_was_given_is_looked_for_though_the_roles_come_late(
+    world: World, channel: Channel, monitor: FakeReceiver
+) -> None:
+    """A streamer may be armed before any tool call tells that its session is the old one, resumed."""
+    await channel.join(claude("ann"), "boss")
+    await channel.join(claude("old", session_id="s"), "worker")
+    await send(channel, "one")
+    await channel.hand_over(await channel.leases.take("old", "p1", ""), Policy.MONITOR)
+    world.dead |= {"p1", "old-claude"}
+    monitor.finds = {1: Event.IN_TRANSCRIPT}
+    lease = await channel.leases.take("thread", "p2", "")
+    loop = DeliveryLoop(lease, monitor, channel.deliveries, channel.leases, channel.clock)
+    async with background_tasks() as tasks:
+        tasks.start_soon(loop.run)
+        await until_step(monitor, "ready")
+        await anyio.wait_all_tasks_blocked()
+
+        assert await channel.membership.recognise(claude("thread", session_id="s"))
+        loop.wake()
+
+        await until_state(channel, 1, "seen")
