@@ -114,7 +114,7 @@ class ToolCalls:
         if caller.harness != threads.HARNESS:
             return ""
         supervisor = self._channel.supervisor
-        if wait or not supervisor.serves(caller.address):
+        if wait or not supervisor.serves_for_good(caller.address):
             await self._adoption.serve_own(caller.address)
         if not wait:
             return ""

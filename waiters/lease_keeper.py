@@ -47,7 +47,7 @@ class LeaseKeeper:
                 await self._renew()
 
     async def _renew(self) -> None:
-        kept = set(self._kept)  # one that is taken meanwhile is not asked for, and is not lost
+        kept = list(self._kept)  # one that is taken meanwhile is not asked for, and is not lost
         try:
             held = await while_busy(self._clock, lambda: self._leases.renew(self._process, kept))
         except SchemaTooNew as error:
@@ -58,8 +58,9 @@ class LeaseKeeper:
             # The lease runs on for another 40 s, and every hand-over checks it in its own transaction.
             logger.warning("the leases could not be renewed: %s", error)
             return
-        for lease in kept - held:
-            self._lose(lease, LeaseLost(lease.address))
+        for lease in kept:
+            if lease not in held:
+                self._lose(lease, LeaseLost(lease.address))
 
     def _lose(self, lease: Lease, reason: ChannelError) -> None:
         on_lost = self._kept.pop(lease, None)

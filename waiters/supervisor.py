@@ -66,7 +66,7 @@ class Supervisor:
         self._process = process
         self._keeper = LeaseKeeper(leases, clock, process)
         self._served: dict[str, _Served] = {}
-        self._loops: set[DeliveryLoop] = set()
+        self._loops: list[DeliveryLoop] = []
         self._no_loops = anyio.Event()
         self._stopping = False
         self._bell: Bell | None = None
@@ -95,6 +95,11 @@ class Supervisor:
 
     def serves(self, address: str) -> bool:
         return address in self._served
+
+    def serves_for_good(self, address: str) -> bool:
+        """Not only until there is nothing to do for it."""
+        served = self._served.get(address)
+        return served is not None and not served.until_idle
 
     def wake(self, address: str) -> None:
         served = self._served.get(address)
@@ -194,7 +199,7 @@ class Supervisor:
                 await self._clock.sleep(HELD_ELSEWHERE_S)
 
     def _add_loop(self, address: str, loop: DeliveryLoop) -> None:
-        self._loops.add(loop)
+        self._loops.append(loop)
         served = self._served.get(address)
         if served is not None:
             served.loop = loop
@@ -207,7 +212,7 @@ class Supervisor:
 
     def _remove_loop(self, address: str, loop: DeliveryLoop) -> None:
         loop.first_attempt.set()
-        self._loops.discard(loop)
+        self._loops.remove(loop)
         if address in self._served:
             self._served[address].loop = None
         if not self._loops:

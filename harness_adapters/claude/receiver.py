@@ -6,12 +6,13 @@ whole in the session's transcript.
 
 import json
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
 from channel.clock import Clock
 from channel.delivery_states import Event, Policy
+from channel.errors import StoreUnavailable
 from channel.messages import HandOver, OpenDelivery, Outcome, PendingDelivery
 from harness_adapters.claude.evidence import Shown
 from harness_adapters.claude.framing import (
@@ -170,7 +171,8 @@ class MonitorSession:
         since_ms = self._clock.now_ms()
         await self._clock.sleep(BLOCKED_AFTER_S)
         self._is_blocked = True
-        await self._waiter.say(f"{status.READER_BLOCKED}: the harness has read nothing since {status.at(since_ms)}")
+        with suppress(StoreUnavailable):  # a word for others; the next hand-over meets the trouble itself
+            await self._waiter.say(f"{status.READER_BLOCKED}: the harness has read nothing since {status.at(since_ms)}")
 
     async def _wait_for_pace(self) -> None:
         wait_s = self._pacing.next_flush_at() - self._clock.monotonic()

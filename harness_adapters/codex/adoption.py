@@ -5,15 +5,17 @@ start, and when a look-up falls due. Its messages then wait in the thread's queu
 """
 
 import logging
+from collections.abc import Callable
 
 import anyio
 
 from channel.clock import Clock
+from channel.database import Row
 from channel.deliveries import Deliveries
 from channel.errors import StoreBusy
 from channel.membership import Membership
 from harness_adapters.codex.receiver import CodexReceiver
-from harness_adapters.codex.threads import thread_of
+from harness_adapters.codex.threads import Thread, thread_of
 from waiters.supervisor import Supervisor
 from waiters.timers import is_set_within
 
@@ -27,13 +29,21 @@ logger = logging.getLogger(__name__)
 
 
 class Adoption:
-    """Starts Codex waiters in this process."""
+    """Starts Codex waiters in this process. `thread_of`: how the thread of a stored connection is reached."""
 
-    def __init__(self, membership: Membership, deliveries: Deliveries, supervisor: Supervisor, clock: Clock) -> None:
+    def __init__(
+        self,
+        membership: Membership,
+        deliveries: Deliveries,
+        supervisor: Supervisor,
+        clock: Clock,
+        thread_of: Callable[[Row], Thread] = thread_of,
+    ) -> None:
         self._membership = membership
         self._deliveries = deliveries
         self._supervisor = supervisor
         self._clock = clock
+        self._thread_of = thread_of
         self._look_again = anyio.Event()
 
     async def serve_own(self, address: str) -> None:
@@ -71,7 +81,7 @@ class Adoption:
         if connection is None or connection["thread_id"] is None or channel_id is None:
             return
         try:
-            thread = thread_of(connection)
+            thread = self._thread_of(connection)
         except ValueError as error:
             logger.warning("the thread %s can't be served: %s", connection["thread_id"], error)
             return

@@ -252,6 +252,22 @@ async def test_an_address_of_another_is_served_until_there_is_nothing_to_do_and_
         assert not queue.is_open
 
 
+async def test_an_address_that_is_served_until_idle_is_served_for_good_once_that_is_asked(
+    hall: Channel, queue: FakeReceiver
+) -> None:
+    """A server finds work of its own thread before its first tool call, and serves it as it would another's."""
+    async with supervisor(hall, "p1") as waiters:
+        waiters.serve("thread", queue, until_idle=True)
+        assert not waiters.serves_for_good("thread")
+        await until_asleep(hall, IDLE_S_OF_ANOTHERS)
+
+        waiters.serve("thread", queue)
+        hall.clock.advance(IDLE_S_OF_ANOTHERS)
+        await until_step(queue, "open", times=2)
+
+        assert waiters.serves_for_good("thread")
+
+
 async def test_a_message_that_comes_while_a_waiter_ends_is_not_left_lying(
     world: World, hall: Channel, queue: FakeReceiver
 ) -> None:
