@@ -17,13 +17,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
+from channel.names import utf16_units
 from harness_adapters.claude.marking import (
     CONTINUATION_MARK,
     LINE_MARK,
     LINE_UNITS_MAX,
     marked_lines,
     unmarked_text,
-    utf16_units,
 )
 
 FLUSH_UNITS_MAX = 2_999
@@ -210,19 +210,6 @@ def parse_header(line: str) -> Header | None:
 def is_body_line(line: str) -> bool:
     """Whether `line` belongs to the header above it."""
     return line[:1] in (LINE_MARK, CONTINUATION_MARK, REST_MARK)
-
-
-def pack(parts: Iterable[Part]) -> list[list[Part]]:
-    """The parts in their order, as many in each flush as fit."""
-    flushes: list[list[Part]] = []
-    units = FLUSH_UNITS_MAX
-    for part in parts:
-        units += part.units
-        if units > FLUSH_UNITS_MAX:
-            flushes.append([])
-            units = part.units
-        flushes[-1].append(part)
-    return flushes
 
 
 def flush_bytes(parts: Iterable[Part]) -> bytes:

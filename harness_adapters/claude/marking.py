@@ -12,6 +12,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+from channel.names import utf16_units
+
 LINE_UNITS_MAX = 500
 """UTF-16 units of one line, its mark included: Monitor passes 500 whole and cuts off the 501st."""
 
@@ -67,11 +69,6 @@ def unmarked_text(lines: Iterable[str]) -> str:
         else:
             raise ValueError(f"not a line of a body: {line!r}")
     return "".join(pieces)[1:]
-
-
-def utf16_units(text: str) -> int:
-    """The length of `text` as JavaScript, and so Monitor, counts it."""
-    return len(text) + sum(character > "\uffff" for character in text)
 
 
 def _segments(line: str) -> Iterator[str]:

@@ -17,7 +17,6 @@ from harness_adapters.claude.framing import (
     decode,
     encode,
     flush_bytes,
-    pack,
     parse_header,
     whole_deliveries,
 )
@@ -194,20 +193,6 @@ def test_the_longest_names_still_fit() -> None:
     header = Header(2**63 - 1, "r" * 200, "a" * 200, age="15h", reply_to=2**63 - 1, repeat=True)
 
     assert decode(through_monitor(encode(header, "x" * 12_000, COMMAND))) == (header, "x" * 12_000)
-
-
-def test_whole_deliveries_share_a_flush_in_their_order_as_far_as_they_fit() -> None:
-    parts = [encode(Header(number, "review", "alice"), "x" * 900, COMMAND).parts[0] for number in range(1, 8)]
-
-    flushes = pack(parts)
-
-    assert [part for flush in flushes for part in flush] == parts
-    assert [len(flush) for flush in flushes] == [3, 3, 1]
-    assert all(sum(part.units for part in flush) <= FLUSH_UNITS_MAX for flush in flushes)
-
-
-def test_nothing_packs_into_no_flush() -> None:
-    assert pack([]) == []
 
 
 def test_two_deliveries_in_one_event_are_found_apart() -> None:

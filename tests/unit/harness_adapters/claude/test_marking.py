@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from channel.names import utf16_units
 from fakes import monitor_rules
 from harness_adapters.claude.framing import parse_header
-from harness_adapters.claude.marking import LINE_UNITS_MAX, marked_lines, unmarked_text, utf16_units
+from harness_adapters.claude.marking import LINE_UNITS_MAX, marked_lines, unmarked_text
 
 JOINED_EMOJI = "👨‍👩‍👧‍👦"
 ODD = "\t\x00\x07\x0b\x0c\r\x1b[31m\x7f\x85\u00a0\u200d\u200f\u2028\u2029\u202e\u2066\ufeff⟦⟧|…+\\é" + JOINED_EMOJI
