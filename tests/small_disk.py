@@ -1,6 +1,6 @@
 """A disk of the test's own that can be full or read-only: a small tmpfs, which only root can mount.
 
-with small_disk(tmp_path) as disk:
+with small_disk(tmp_path / "disk") as disk:
     ...                 # files in disk.folder
     disk.fill()         # not one byte more
     disk.free()
@@ -45,9 +45,8 @@ class SmallDisk:
 
 
 @contextmanager
-def small_disk(root: Path) -> Iterator[SmallDisk]:
-    """Mounted below `root`, gone at the end."""
-    folder = root / "disk"
+def small_disk(folder: Path) -> Iterator[SmallDisk]:
+    """Mounted on a folder made for it, gone at the end."""
     folder.mkdir()
     subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={BYTES},mode=700", "agent-channel-test", str(folder)], check=True

@@ -131,7 +131,7 @@ async def test_a_copy_that_a_killed_upgrade_left_half_written_is_made_anew(tmp_p
 @needs_root
 @pytest.mark.fault("F43")
 async def test_an_older_file_that_there_is_no_room_to_copy_is_left_as_it_is(tmp_path: Path) -> None:
-    with small_disk(tmp_path) as disk:
+    with small_disk(tmp_path / "disk") as disk:
         path = disk.folder / "channel.db"
         make_file(path, 1)
         before = rows_of(path), schema_of(path)

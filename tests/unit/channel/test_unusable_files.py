@@ -35,7 +35,7 @@ async def test_a_full_disk_is_named_and_half_a_transaction_is_not_kept(tmp_path:
 @needs_root
 @pytest.mark.fault("F43")
 async def test_a_send_on_a_full_disk_is_refused_and_nothing_of_it_is_stored(tmp_path: Path) -> None:
-    with small_disk(tmp_path) as disk:
+    with small_disk(tmp_path / "disk") as disk:
         async with World(disk.folder).process() as channel:
             await channel.join(claude("ann"), "boss")
             await channel.join(codex("thread"), "worker")
@@ -51,7 +51,7 @@ async def test_a_send_on_a_full_disk_is_refused_and_nothing_of_it_is_stored(tmp_
 @needs_root
 @pytest.mark.fault("F43")
 async def test_a_new_channel_on_a_full_disk_is_refused_as_full(tmp_path: Path) -> None:
-    with small_disk(tmp_path) as disk:
+    with small_disk(tmp_path / "disk") as disk:
         disk.fill()
         with pytest.raises(StoreFull, match="free some space"):
             async with open_database(disk.folder / "channel.db", durable=False):
@@ -65,7 +65,7 @@ async def test_a_new_channel_on_a_full_disk_is_refused_as_full(tmp_path: Path) -
 @pytest.mark.fault("F43")
 @pytest.mark.parametrize("exists", [True, False])
 async def test_a_read_only_disk_is_named_with_what_to_do(tmp_path: Path, exists: bool) -> None:
-    with small_disk(tmp_path) as disk:
+    with small_disk(tmp_path / "disk") as disk:
         path = disk.folder / "channel.db"
         if exists:
             async with open_database(path, durable=False):

@@ -36,7 +36,7 @@ async def until_settled(channel: Channel, state: str) -> None:
 @pytest.mark.parametrize("policy", Policy)
 async def test_a_disk_that_is_full_at_the_hand_over_leaves_the_message_waiting(tmp_path: Path, policy: Policy) -> None:
     receiver = FakeReceiver(policy)
-    with small_disk(tmp_path) as disk:
+    with small_disk(tmp_path / "disk") as disk:
         async with World(disk.folder).process() as channel, supervisor(channel, "p1") as waiters:
             await furnish(channel)
             waiters.serve("thread", receiver)
@@ -60,7 +60,7 @@ async def test_a_disk_that_is_full_when_the_receiver_has_it_is_no_reason_to_give
     """The answer can't be recorded; the next look finds the message where it is."""
     receiver, answer = FakeReceiver(policy), anyio.Event()
     receiver.will(hanging(answer, answered()))
-    with small_disk(tmp_path) as disk:
+    with small_disk(tmp_path / "disk") as disk:
         async with World(disk.folder).process() as channel, supervisor(channel, "p1") as waiters:
             await furnish(channel)
             await send(channel, "one")
