@@ -6,7 +6,7 @@ It imports neither mcp nor pydantic, which take over a second to load.
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 PROGRAM = "agent-channel"
@@ -24,6 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, rest = parser.parse_known_args(arguments)
     if options.command == "deliveries":
         return _deliveries(options, rest)
+    if options.command == "trim":
+        return _trim(options, rest)
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if options.command == "monitor":
@@ -51,8 +53,9 @@ def _parser() -> argparse.ArgumentParser:
     message = commands.add_parser("message", help="print one message whole")
     message.add_argument("message_id", metavar="ID", type=int)
     message.add_argument("--page", metavar="K", type=int, help="only the K-th part of a long text, from 1")
-    # It takes its arguments apart itself, so that a streamer starts without what it needs.
+    # These take their arguments apart themselves, so that a streamer starts without what they need.
     commands.add_parser("deliveries", add_help=False, help="list, show, look for, resend or drop deliveries")
+    commands.add_parser("trim", add_help=False, help="remove old messages that are handled")
     return parser
 
 
@@ -92,16 +95,40 @@ def _message(options: argparse.Namespace) -> int:
 
 
 def _deliveries(options: argparse.Namespace, arguments: Sequence[str]) -> int:
+    from harness_adapters.deliveries_command import run
+
+    return _print(run, _database_for_people(options), arguments)
+
+
+def _trim(options: argparse.Namespace, arguments: Sequence[str]) -> int:
+    from harness_adapters.trim_command import run
+
+    def show(progress: str) -> None:
+        print(f"\r{progress}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def ignore(_progress: str) -> None:
+        pass
+
+    on_terminal = sys.stderr.isatty()
+    try:
+        return _print(run, _database_for_people(options), arguments, show if on_terminal else ignore)
+    finally:
+        if on_terminal:
+            show("")
+
+
+def _print(command: Callable[..., Awaitable[str]], *arguments: object) -> int:
+    """Run a command and print what it returns."""
     import anyio
 
     from channel.errors import ChannelError
-    from harness_adapters.deliveries_command import run
 
     try:
-        print(anyio.run(run, _database_for_people(options), arguments), end="")
+        text = anyio.run(command, *arguments)
     except ChannelError as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return EXIT_FAILED
+    print(text, end="")
     return EXIT_OK
 
 

@@ -13,10 +13,10 @@ from channel.decisions import Decisions
 from channel.delivery_states import State
 from channel.inspection import Inspected, Inspection
 from channel.wakeups import ring
+from harness_adapters.argument_types import age_ms
 from harness_adapters.composition import Channel, open_channel
 from harness_adapters.deliveries_text import list_text, look_text, show_text
 from harness_adapters.one_look import CantLook, Look, look_for
-from waiters.age import age_from_words
 
 LIST_DEFAULT = 50
 LIST_MAX = 10_000
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("--state", action="append", type=State, default=[], help=f"one of {states}; may be repeated")
     listing.add_argument("--room", help="only in this room")
     listing.add_argument("--role", help="only to this role")
-    listing.add_argument("--older-than", type=_age_ms, default=0, metavar="AGE", help="sent so long ago: 40m, 15h, 3d")
+    listing.add_argument("--older-than", type=age_ms, default=0, metavar="AGE", help="sent so long ago: 40m, 15h, 3d")
     listing.add_argument("--limit", type=_limit, default=LIST_DEFAULT, metavar="N", help="at most (default: 50)")
     add("show", _show, "Show one delivery with all that happened to it.")
     add("look", _look, "Look now where its receiver keeps it; nothing there is changed.")
@@ -138,13 +138,6 @@ def _may_appear(delivery: Inspected) -> str:
 
 def _look_as_json(look: Look) -> dict[str, Any]:
     return {**look._asdict(), "state": look.state.value}
-
-
-def _age_ms(words: str) -> int:
-    try:
-        return age_from_words(words)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _limit(words: str) -> int:

@@ -280,3 +280,23 @@ SELECT max(message_id), :role_id, :now_ms FROM messages RETURNING message_id, de
 UPDATE deliveries SET state = :state, last_event = :event, detail = :detail, changed_at_ms = :now_ms,
   next_look_at_ms = NULL
 WHERE delivery_id = :delivery_id;
+
+-- to_trim: what was sent before a time, the oldest first from where the last batch ended, and whether nothing more
+-- can happen to it: seen, withdrawn, or accepted by a session that has no transcript. The newest of all is kept, so that
+-- no id is given twice.
+SELECT m.message_id, m.created_at_ms, NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = m.message_id
+    AND d.state NOT IN ('seen', 'withdrawn')
+    AND NOT (d.state = 'accepted' AND d.last_event = 'stream_ended_no_transcript')) AS is_handled
+FROM messages m WHERE m.created_at_ms < :before_ms AND (m.created_at_ms, m.message_id) > (:after_ms, :after_id)
+  AND m.message_id < (SELECT max(message_id) FROM messages)
+ORDER BY m.created_at_ms, m.message_id LIMIT :limit;
+
+-- trim: take the messages of a JSON array away, with all that is recorded of them; an answer to one stays
+DELETE FROM delivery_events WHERE delivery_id IN (SELECT delivery_id FROM deliveries
+  WHERE message_id IN (SELECT value FROM json_each(:message_ids)));
+DELETE FROM deliveries WHERE message_id IN (SELECT value FROM json_each(:message_ids));
+UPDATE messages SET reply_to = NULL WHERE reply_to IN (SELECT value FROM json_each(:message_ids));
+DELETE FROM messages WHERE message_id IN (SELECT value FROM json_each(:message_ids));
+
+-- unused_pages: pages of the file that hold nothing
+SELECT freelist_count FROM pragma_freelist_count;

@@ -27,6 +27,7 @@ from harness_adapters.composition import Channel, open_channel
 from tests.codex_sessions import thread_caller
 from waiters.processes import own_identity
 
+COMMAND_LINE = [sys.executable, "-I", "-m", "harness_adapters.cli"]
 AGE_MS = 15 * 3_600_000
 RUN_S = 60
 
@@ -45,7 +46,7 @@ class Stuck:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Our command line, as a person has it in a shell."""
         return subprocess.run(
-            [sys.executable, "-I", "-m", "harness_adapters.cli", "--db", str(self.database), *arguments],
+            [*COMMAND_LINE, "--db", str(self.database), *arguments],
             env={"HOME": str(self.database.parent.parent), "PATH": os.defpath},
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -2,16 +2,22 @@
 
 import json
 import re
+import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import anyio
 import pytest
 
 from harness_adapters.codex.envelope import ORIGIN
-from tests.integration.stuck_deliveries import TEXT, Stuck, stuck_deliveries
+from tests.bench.growth import fill
+from tests.integration.stuck_deliveries import COMMAND_LINE, TEXT, Stuck, stuck_deliveries
 
 pytestmark = pytest.mark.timeout(120)
+
+MANY = 20_000
+SOON_S = 60
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -21,7 +27,8 @@ STANDS_FOR = (
     (r"\b[0-9a-f]{64}\b", "SHA256"),
     (r"agent-channel:[0-9a-f]{16}:", "agent-channel:CHANNEL:"),
     (r"Codex [0-9]+\.[0-9.]+", "Codex VERSION"),
-    (r"/\S*/\.codex", "HOME/.codex"),
+    (r"/\S*/\.(codex|agent-channel)", r"HOME/.\1"),
+    (r"[0-9.]+ MB", "SIZE MB"),
 )
 """What differs from one machine and run to another."""
 
@@ -35,6 +42,11 @@ def normalised(text: str) -> str:
     for pattern, word in STANDS_FOR:
         text = re.sub(pattern, word, text)
     return text
+
+
+def stored(database: sqlite3.Connection) -> int:
+    """How many messages there are."""
+    return int(database.execute("SELECT count(*) FROM messages").fetchone()[0])
 
 
 def examples() -> list[tuple[str, str]]:
@@ -52,6 +64,8 @@ async def test_the_readme_shows_what_each_tool_prints(stuck: Stuck) -> None:
         ["deliveries", "look"],
         ["deliveries", "resend"],
         ["deliveries", "drop"],
+        ["trim", "--older-than"],
+        ["trim", "--older-than"],
     ]
     for command, printed in shown:
         assert normalised(stuck.done(*command.split())) == normalised(printed), command
@@ -193,6 +207,35 @@ async def test_what_is_decided_is_for_programs_too_and_decided_once(stuck: Stuck
     assert "can't be taken back" in stuck.refused("deliveries", "drop", "4")
 
 
+class TestTrimming:
+    async def test_only_what_is_old_enough_is_counted_and_removed(self, stuck: Stuck) -> None:
+        none = {"removed": 0, "kept": 0, "dry_run": True}
+        assert none.items() <= stuck.json("trim", "--older-than", "2d", "--dry-run").items()
+        counted = stuck.json("trim", "--older-than", "14h", "--dry-run")
+        assert (counted["removed"], counted["kept"]) == (1, 2)  # seen; uncertain, pending; the newest is not counted
+        assert len(stuck.json("deliveries")["deliveries"]) == 4
+
+    async def test_it_stops_between_two_steps_when_it_is_told_to(self, stuck: Stuck) -> None:
+        fill(stuck.database, MANY)
+        command = [*COMMAND_LINE, "--db", str(stuck.database), "trim", "--older-than", "1d"]
+        with closing(sqlite3.connect(stuck.database)) as database, anyio.fail_after(SOON_S):
+            async with await anyio.open_process(command, env={"HOME": str(stuck.database.parent.parent)}) as process:
+                assert process.stderr is not None
+                while stored(database) == MANY + 4:  # noqa: ASYNC110 - another process removes them
+                    await anyio.sleep(0.01)
+                process.send_signal(signal.SIGINT)
+                said = (await process.stderr.receive()).decode()
+                assert await process.wait() == 1
+            assert re.match(r"agent-channel: stopped: [0-9,]+ messages removed, and nothing is left half done", said)
+            left = stored(database)
+            assert 4 < left < MANY + 4
+            assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+        again = stuck.json("trim", "--older-than", "1d")
+        assert (again["removed"], again["kept"], again["dry_run"]) == (left - 5, 0, False)  # the newest stays
+        assert again["bytes"] < again["bytes_before"]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -201,12 +244,14 @@ async def test_what_is_decided_is_for_programs_too_and_decided_once(stuck: Stuck
         ["deliveries", "--older-than", "long"],
         ["deliveries", "--limit", "0"],
         ["deliveries", "show"],
+        ["trim"],
+        ["trim", "--older-than", "-1d"],
     ],
 )
 async def test_a_wrong_call_is_answered_with_the_usage(stuck: Stuck, wrong: list[str]) -> None:
     run = stuck.run(*wrong)
     assert (run.returncode, run.stdout) == (2, "")
-    assert "usage: agent-channel deliveries" in run.stderr
+    assert f"usage: agent-channel {wrong[0]}" in run.stderr
 
 
 async def test_an_id_that_there_is_not_is_named(stuck: Stuck) -> None:

@@ -1,0 +1,87 @@
+"""`agent-channel trim`: takes away old messages that are handled, so that the file does not grow for ever."""
+
+import argparse
+import json
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import anyio
+
+from channel.errors import ChannelError
+from channel.trimming import Trimmed, Trimming
+from harness_adapters.argument_types import age_ms
+from harness_adapters.composition import Channel, open_channel
+from waiters.background import background_tasks
+
+
+class Interrupted(ChannelError):
+    """A person stopped it between two steps."""
+
+    def __init__(self, trimmed: Trimmed) -> None:
+        super().__init__(
+            f"stopped: {_messages(trimmed.removed)} removed, and nothing is left half done. Run it again to go on."
+        )
+
+
+async def run(database: Path, arguments: Sequence[str], on_progress: Callable[[str], None]) -> str:
+    """Do what the arguments say; what to print. `on_progress` is told how far it is.
+
+    Raises ChannelError; SystemExit (2) for a wrong call.
+    """
+    options = parser().parse_args(arguments)
+    done = Trimmed(0, 0)
+
+    def note(trimmed: Trimmed) -> None:
+        nonlocal done
+        done = trimmed
+        on_progress(f"{_messages(done.removed)} {'to remove' if options.dry_run else 'removed'}")
+
+    async with open_channel(database, durable=False, create=False) as channel:
+        before = database.stat().st_size
+        async with background_tasks() as tasks:
+            with anyio.CancelScope() as scope:
+                tasks.start_soon(_cancel_at_signal, scope)
+                await _trim(channel, options, note)
+            if scope.cancelled_caught:
+                raise Interrupted(done)
+        after = database.stat().st_size
+    if options.json:
+        return json.dumps({**done._asdict(), "dry_run": options.dry_run, "bytes": after, "bytes_before": before}) + "\n"
+    counts = f"removed, {done.kept:,} kept: not handled yet\n"
+    if options.dry_run:
+        return f"{_messages(done.removed)} would be {counts}"
+    return f"{_messages(done.removed)} {counts}{database}: {_size(before)} before, {_size(after)} now\n"
+
+
+def parser() -> argparse.ArgumentParser:
+    what = "Remove old messages that are handled: seen, withdrawn, or taken by a session that has no transcript."
+    command = argparse.ArgumentParser(prog="agent-channel trim", description=what)
+    command.add_argument("--older-than", type=age_ms, required=True, metavar="AGE", help="such as 40m, 15h, 30d")
+    command.add_argument("--dry-run", action="store_true", help="only count them")
+    command.add_argument("--json", action="store_true", help="for programs")
+    return command
+
+
+async def _trim(channel: Channel, options: argparse.Namespace, note: Callable[[Trimmed], None]) -> None:
+    trimming = Trimming(channel.database, channel.clock, note)
+    if options.dry_run:
+        await trimming.count(options.older_than)
+    else:
+        await trimming.trim(options.older_than)
+        await trimming.give_back()
+
+
+async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
+    """Its transactions are shielded: it ends between two of them."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            scope.cancel()
+
+
+def _messages(count: int) -> str:
+    return "1 message" if count == 1 else f"{count:,} messages"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1_000_000:,.1f} MB"
