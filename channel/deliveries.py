@@ -92,12 +92,14 @@ class Deliveries:
 
         What reaches a delivery that has moved on says nothing new (MAY_BE_LATE), and is no transition; nor is what
         was said of an earlier hand-over than its newest.
+        One that was trimmed meanwhile is left out.
         Raises IllegalTransition for any other event that the policy's table does not hold.
         """
         if not outcomes:
             return []
         async with self._database.transaction("record") as transaction:
-            return [await self._record_one(transaction, outcome) for outcome in outcomes]
+            recorded = [await self._record_one(transaction, outcome) for outcome in outcomes]
+        return [each for each in recorded if each is not None]
 
     async def record_silent_look(self, delivery_ids: Sequence[int]) -> None:
         """A look said nothing of these deliveries: they are looked for again, later."""
@@ -106,7 +108,8 @@ class Deliveries:
         async with self._database.transaction("record_silent_look") as transaction:
             for delivery_id in delivery_ids:
                 row = await transaction.one(sql("delivery_state"), {"delivery_id": delivery_id})
-                assert row is not None
+                if row is None:
+                    continue  # trimmed meanwhile
                 looks = row["looks"] + 1
                 await transaction.run(
                     sql("record_silent_look"),
@@ -225,9 +228,11 @@ class Deliveries:
             raise UnknownMessage(message_id)
         return _message(row)
 
-    async def _record_one(self, transaction: Transaction, outcome: Outcome) -> Recorded:
+    async def _record_one(self, transaction: Transaction, outcome: Outcome) -> Recorded | None:
+        """None for a delivery that was trimmed meanwhile."""
         row = await transaction.one(sql("delivery_state"), {"delivery_id": outcome.delivery_id})
-        assert row is not None
+        if row is None:
+            return None
         now_ms = self._clock.now_ms()
         policy, before, event = Policy(row["policy"]), State(row["state"]), outcome.event
         absent_since_ms = None

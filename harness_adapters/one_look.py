@@ -70,8 +70,10 @@ async def look_for(channel: Channel, delivery: Inspected) -> Look:
         looked_at, outcome, found = _in_transcripts(delivery, handed_over)
     if outcome is None:
         return Look(looked_at, found, is_conclusive=False, state=handed_over.state)
-    [recorded] = await channel.deliveries.record([outcome])
-    return Look(looked_at, found, is_conclusive=True, state=recorded.state)
+    recorded = await channel.deliveries.record([outcome])
+    if not recorded:
+        raise CantLook(delivery, "it was trimmed meanwhile.")
+    return Look(looked_at, found, is_conclusive=True, state=recorded[0].state)
 
 
 _FOUND = {

@@ -9,6 +9,7 @@ import pytest
 
 from channel.decisions import Decisions
 from channel.delivery_states import Event, Policy
+from channel.messages import Outcome
 from channel.trimming import PAUSE_S, TRIMMED_AT_ONCE, Trimmed, Trimming
 from tests.unit.world import Channel, World, claude, codex
 
@@ -155,6 +156,16 @@ async def test_the_file_gets_shorter_while_another_process_has_it_open_and_write
         assert await other.pending_ids("thread") == [4, 5]
     with closing(sqlite3.connect(world.path)) as file:
         assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+async def test_evidence_of_a_removed_delivery_is_of_no_more_use_and_no_fault(hall: Channel) -> None:
+    """A waiter may be looking for a withdrawn one at this moment."""
+    await handled(hall, 2)
+    hall.clock.advance(365 * DAY_S)
+    await trim(hall)
+
+    assert await hall.deliveries.record([Outcome(1, Event.KEY_IN_ITEMS)]) == []
+    await hall.deliveries.record_silent_look([1])
 
 
 async def test_a_batch_that_is_interrupted_is_whole_and_the_next_run_goes_on(hall: Channel) -> None:
