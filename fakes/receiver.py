@@ -12,7 +12,7 @@ otherwise. For models of the real ones see `fakes/codex_app_server.py` and `fake
 
 from collections import deque
 from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
@@ -127,11 +127,8 @@ class FakeReceiver:
         if self._waiter is not None:
             self._waiter.wake()
 
-    def open(self, waiter: Waiter) -> AbstractAsyncContextManager["FakeSession"]:
-        return self._open(waiter)
-
     @asynccontextmanager
-    async def _open(self, waiter: Waiter) -> AsyncIterator["FakeSession"]:
+    async def open(self, waiter: Waiter) -> AsyncIterator["FakeSession"]:
         self.steps.add("open")
         if self.open_fails:
             raise self.open_fails.popleft()

@@ -6,7 +6,7 @@ whole in the session's transcript.
 
 import json
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -40,7 +40,11 @@ _NO_TRANSCRIPT = "there is no transcript to look in"
 
 
 class MonitorReceiver:
-    """The Monitor that reads this process's stdout."""
+    """The Monitor that reads this process's stdout.
+
+    `transcript`: the path of the transcript that the session writes now, asked at each use, since /clear
+    begins another; None for a host that has none. `full_text_command`: prints the text of a message id.
+    """
 
     policy = Policy.MONITOR
     closes_after_s: float | None = None
@@ -53,43 +57,26 @@ class MonitorReceiver:
         transcript: Callable[[], Path | None],
         full_text_command: Callable[[int], str],
     ) -> None:
-        self._pipe = pipe
-        self._pacing = pacing
-        self._clock = clock
-        self._transcript = transcript
-        self._full_text_command = full_text_command
-
-    def open(self, waiter: Waiter) -> AbstractAsyncContextManager["MonitorSession"]:
-        return self._open(waiter)
+        self.pipe = pipe
+        self.pacing = pacing
+        self.clock = clock
+        self.transcript = transcript
+        self.full_text_command = full_text_command
 
     @asynccontextmanager
-    async def _open(self, waiter: Waiter) -> AsyncIterator["MonitorSession"]:
-        yield MonitorSession(self._pipe, self._pacing, self._clock, self._transcript, self._full_text_command, waiter)
+    async def open(self, waiter: Waiter) -> AsyncIterator["MonitorSession"]:
+        yield MonitorSession(self, waiter)
 
 
 class MonitorSession:
-    """One unread flush at a time, no faster than Monitor passes on.
-
-    `transcript`: the path of the transcript that the session writes now, asked at each use, since /clear
-    begins another; None for a host that has none.
-    """
+    """One unread flush at a time, no faster than Monitor passes on."""
 
     remark = ""
 
-    def __init__(
-        self,
-        pipe: OutputPipe,
-        pacing: Pacing,
-        clock: Clock,
-        transcript: Callable[[], Path | None],
-        full_text_command: Callable[[int], str],
-        waiter: Waiter,
-    ) -> None:
-        self._pipe = pipe
-        self._pacing = pacing
-        self._clock = clock
-        self._transcript = transcript
-        self._full_text_command = full_text_command
+    def __init__(self, monitor: MonitorReceiver, waiter: Waiter) -> None:
+        self._pipe = monitor.pipe
+        self._clock = monitor.clock
+        self._monitor = monitor
         self._waiter = waiter
         self._prepared: dict[int, FramedDelivery] = {}
         self._is_blocked = False
@@ -128,7 +115,7 @@ class MonitorSession:
 
     async def look_for(self, open_deliveries: Sequence[OpenDelivery]) -> list[Outcome]:
         """What the transcripts hold: that of the hand-over from its offset on, and the present one."""
-        shown = Shown(open_deliveries, self._transcript())
+        shown = Shown(open_deliveries, self._monitor.transcript())
         outcomes = (_outcome(delivery, shown, self._clock.now_ms()) for delivery in open_deliveries)
         return [outcome for outcome in outcomes if outcome is not None]
 
@@ -138,25 +125,23 @@ class MonitorSession:
 
     async def _write(self, framed: dict[int, FramedDelivery]) -> None:
         """One flush for several short deliveries, or one for each part of a long one."""
-        if len(framed) > 1:
-            await self._flush([part for each in framed.values() for part in each.parts])
-        for each in framed.values() if len(framed) == 1 else ():
-            for number, part in enumerate(each.parts):
-                if number:
-                    if self._waiter.is_stopping:
-                        return
-                    await self._wait_for_pace()
-                    await self._waiter.check_lease()
-                await self._flush([part])
+        parts = [part for each in framed.values() for part in each.parts]
+        for number, flush in enumerate([parts] if len(framed) > 1 else [[part] for part in parts]):
+            if number:
+                if self._waiter.is_stopping:
+                    return
+                await self._wait_for_pace()
+                await self._waiter.check_lease()
+            await self._flush(flush)
         await self._waiter.record(
             *(Outcome(delivery_id, Event.TAKEN, _remark(each)) for delivery_id, each in framed.items())
         )
 
     async def _flush(self, parts: Sequence[Part]) -> None:
         await self._pipe.write(flush_bytes(parts))
-        self._pacing.flushed(self._clock.monotonic())
+        self._monitor.pacing.flushed(self._clock.monotonic())
         await self._wait_taken()
-        self._pacing.taken(self._clock.monotonic())
+        self._monitor.pacing.taken(self._clock.monotonic())
 
     async def _wait_taken(self) -> None:
         """Wait however long the reader takes, and say so if it does not read."""
@@ -175,7 +160,7 @@ class MonitorSession:
             await self._waiter.say(f"{status.READER_BLOCKED}: the harness has read nothing since {status.at(since_ms)}")
 
     async def _wait_for_pace(self) -> None:
-        wait_s = self._pacing.next_flush_at() - self._clock.monotonic()
+        wait_s = self._monitor.pacing.next_flush_at() - self._clock.monotonic()
         if wait_s > 0:
             await self._clock.sleep(wait_s)
 
@@ -189,10 +174,10 @@ class MonitorSession:
             reply_to=message.reply_to,
             repeat=delivery.repeats > 0,
         )
-        return encode(header, message.text, self._full_text_command(message.message_id))
+        return encode(header, message.text, self._monitor.full_text_command(message.message_id))
 
     def _place(self) -> str:
-        path = self._transcript()
+        path = self._monitor.transcript()
         if path is None:
             return ""
         try:

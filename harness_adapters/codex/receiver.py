@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from hashlib import sha256
 
 from channel.clock import Clock
@@ -46,11 +46,8 @@ class CodexReceiver:
         self._channel_id = channel_id
         self._clock = clock
 
-    def open(self, waiter: Waiter) -> AbstractAsyncContextManager["CodexSession"]:
-        return self._open(waiter)
-
     @asynccontextmanager
-    async def _open(self, waiter: Waiter) -> AsyncIterator["CodexSession"]:
+    async def open(self, waiter: Waiter) -> AsyncIterator["CodexSession"]:
         late: deque[LateAdd] = deque()
 
         def on_late_add(add: LateAdd) -> None:
