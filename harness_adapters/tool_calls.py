@@ -17,7 +17,12 @@ from channel.sending import Sent
 from channel.wakeups import ring
 from harness_adapters.callers import CLAUDE_HARNESS
 from harness_adapters.claude.addresses import key_of
-from harness_adapters.claude.launch_command import how_to_run, how_to_run_elsewhere, launch_command
+from harness_adapters.claude.launch_command import (
+    how_to_run,
+    how_to_run_elsewhere,
+    launch_command,
+    missing_program,
+)
 from harness_adapters.codex import threads
 from harness_adapters.codex.adoption import Adoption
 from harness_adapters.composition import Channel, default_database
@@ -142,6 +147,8 @@ class ToolCalls:
             return {**answer, "waiter_detail": detail} if detail else answer
         if active:
             return {"waiter": "active", **({"waiter_detail": detail} if detail else {})} if always else {}
+        if (missing := missing_program()) is not None:
+            return {"waiter": "offline", "waiter_detail": f"{status.PROGRAM_GONE}: {missing}"}
         command = launch_command(self._channel.database.path, default_database(), key_of(caller.address))
         answer = {"waiter": "offline", "command": command}
         if always:

@@ -17,6 +17,7 @@ APP_SERVER_UNAVAILABLE = "app-server unavailable"
 VERSIONS_DIFFER = "versions differ"
 READER_BLOCKED = "reader blocked"
 WAITER_FAILED = "waiter failed"
+PROGRAM_GONE = "program gone"
 STORE_UNAVAILABLE = "store unavailable"
 
 WORDS = (
@@ -32,6 +33,7 @@ WORDS = (
     VERSIONS_DIFFER,
     READER_BLOCKED,
     WAITER_FAILED,
+    PROGRAM_GONE,
     STORE_UNAVAILABLE,
 )
 """All of them; each begins a detail, and each stands in the README with what to do."""

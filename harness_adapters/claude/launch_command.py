@@ -11,6 +11,8 @@ from pathlib import Path
 MONITOR_TIMEOUT_MS = 1_800_000
 """Claude Code ends a Monitor after 30 minutes, whatever it was asked (2.1.332)."""
 
+_CLI = Path(__file__).parents[1] / "cli.py"
+
 
 def launch_command(database: Path, default_database: Path, session: str | None) -> str:
     """The streamer's command line. `session`: where the streamer can't find its session by itself."""
@@ -20,6 +22,11 @@ def launch_command(database: Path, default_database: Path, session: str | None) 
     if session is not None:
         words += ["--session", session]
     return shlex.join(words)
+
+
+def missing_program() -> str | None:
+    """What the command would run and is no longer there, after an uninstall under a running server; None: all is."""
+    return next((str(path) for path in (Path(sys.executable), _CLI) if not path.exists()), None)
 
 
 def how_to_run(command: str) -> str:

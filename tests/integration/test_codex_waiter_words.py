@@ -114,6 +114,7 @@ async def test_a_broken_configuration_does_not_stop_delivery(world: World) -> No
     await world.until_state(await world.send(), "accepted")
 
 
+@pytest.mark.fault("F11")
 @pytest.mark.fault("F51")
 async def test_where_codex_cannot_be_started_a_message_waits_and_is_not_uncertain(
     world: World, monkeypatch: pytest.MonkeyPatch
