@@ -11,7 +11,7 @@ import anyio
 
 from channel.clock import Clock
 from channel.deliveries import Deliveries
-from channel.delivery_states import OF_ONE_HAND_OVER, Event, State
+from channel.delivery_states import OF_ONE_HAND_OVER, Event
 from channel.fault_places import Place, passing
 from channel.leases import Lease, Leases
 from channel.look_schedule import LOOK_S_MAX
@@ -27,16 +27,25 @@ and the thread's own server, which knows it best, gets the lease soon after."""
 
 _NOT_GIVEN = frozenset({Event.REFUSED_WITHOUT_EFFECT, Event.NOT_WRITTEN})
 _GIVEN = frozenset({Event.ANSWERED, Event.TAKEN})
-_WORTH_TELLING = frozenset({State.UNCERTAIN, State.CONFLICT})
 
 
 class DeliveryLoop:
-    """Serves one address. It is the `Waiter` of its receiver."""
+    """Serves one address. It is the `Waiter` of its receiver.
 
-    def __init__(self, lease: Lease, receiver: Receiver, deliveries: Deliveries, leases: Leases, clock: Clock) -> None:
+    `first_attempt` is set once a session was opened, or could not be.
+    """
+
+    def __init__(
+        self,
+        lease: Lease,
+        receiver: Receiver,
+        deliveries: Deliveries,
+        leases: Leases,
+        clock: Clock,
+        first_attempt: anyio.Event | None = None,
+    ) -> None:
         self.lease = lease
-        self.first_attempt = anyio.Event()
-        """Set once a session was opened, or could not be."""
+        self.first_attempt = first_attempt or anyio.Event()
         self._receiver = receiver
         self._deliveries = deliveries
         self._leases = leases
@@ -46,7 +55,8 @@ class DeliveryLoop:
         self._settled = False
         self._may_have_inherited = False
         """Somebody woke this waiter: its session may hold a role since that a dead one held."""
-        self._said = ""
+        self._said: str | None = None
+        """None: this lease has said nothing yet, and its row says ""."""
         self._trouble = ""
         self._remark = ""
         self._was_refused = False
@@ -91,9 +101,9 @@ class DeliveryLoop:
     async def say(self, trouble: str) -> None:
         self._trouble = trouble
         detail = status.compose(trouble or self._remark, await self._deliveries.troubled(self.lease.address))
-        if detail != self._said:
+        if detail != (self._said or ""):
             await self._leases.set_detail(self.lease, detail)
-            self._said = detail
+        self._said = detail
 
     async def record(self, *outcomes: Outcome) -> None:
         await self._record([self._of_this_term(outcome) for outcome in outcomes])
@@ -159,7 +169,7 @@ class DeliveryLoop:
             await self._rest(not_now.detail)
             return False
         self._was_refused = False
-        if self._trouble or not self.first_attempt.is_set():
+        if self._trouble or self._said is None:
             await self.say("")
         return True
 

@@ -124,7 +124,9 @@ class Supervisor:
         lease = await self._leases.take(address, self._process, str(bell.path))
         if former_bell:
             remove_dead_bell(former_bell)
-        loop = DeliveryLoop(lease, receiver, self._deliveries, self._leases, self._clock)
+        served = self._served.get(address)
+        first_attempt = None if served is None else served.first_attempt
+        loop = DeliveryLoop(lease, receiver, self._deliveries, self._leases, self._clock, first_attempt)
         lost: list[ChannelError] = []
         with anyio.CancelScope() as scope:
 
@@ -133,7 +135,7 @@ class Supervisor:
                 scope.cancel()
 
             self._keeper.keep(lease, on_lost)
-            self._add_loop(address, loop)
+            self._add_loop(served, loop)
             try:
                 if not self._stopping:
                     await loop.run(until_idle=until_idle)
@@ -141,7 +143,7 @@ class Supervisor:
                 self._keeper.drop(lease)
                 with anyio.move_on_after(RELEASE_S_MAX, shield=True), suppress(StoreUnavailable):
                     await self._leases.release(lease)
-                self._remove_loop(address, loop)
+                self._remove_loop(served, loop)
         if lost:
             raise lost[0]
 
@@ -198,23 +200,16 @@ class Supervisor:
             while await self._leases.is_held(address):
                 await self._clock.sleep(HELD_ELSEWHERE_S)
 
-    def _add_loop(self, address: str, loop: DeliveryLoop) -> None:
+    def _add_loop(self, served: _Served | None, loop: DeliveryLoop) -> None:
         self._loops.append(loop)
-        served = self._served.get(address)
         if served is not None:
             served.loop = loop
             served.trouble = ""
-            self._group.start_soon(self._announce_first_attempt, served, loop)
 
-    async def _announce_first_attempt(self, served: _Served, loop: DeliveryLoop) -> None:
-        await loop.first_attempt.wait()
-        served.first_attempt.set()
-
-    def _remove_loop(self, address: str, loop: DeliveryLoop) -> None:
-        loop.first_attempt.set()
+    def _remove_loop(self, served: _Served | None, loop: DeliveryLoop) -> None:
         self._loops.remove(loop)
-        if address in self._served:
-            self._served[address].loop = None
+        if served is not None:
+            served.loop = None
         if not self._loops:
             self._no_loops.set()
 
