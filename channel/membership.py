@@ -4,17 +4,24 @@ A role row is one registration of a name in a room, so its id is the role's term
 its role to another can do nothing with the row that it still has.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from channel.clock import Clock, IdSource
 from channel.database import Database, Row, Transaction
+from channel.delivery_states import State
 from channel.errors import AlreadyJoined, NameTaken, NotJoined, RoleLost, RoomNotNamed
 from channel.names import check_name, check_policy, normalized
 from channel.presence import Presence, RoleView
 from channel.queries import sql
 from channel.withdrawals import notify, withdraw_pending
+
+UNANSWERED_MAX = 20
+"""Told to who takes a role over; older ones are history."""
+
+MAY_HAVE_BEEN_READ = (State.HANDED_OVER, State.ACCEPTED, State.SEEN, State.UNCERTAIN)
 
 
 @dataclass(frozen=True)
@@ -47,8 +54,19 @@ class OwnRole(NamedTuple):
     name: str
 
 
+class Unanswered(NamedTuple):
+    """A message that the session before was given, and whose sender heard nothing from it since."""
+
+    message_id: int
+    sender: str
+    created_at_ms: int
+
+
 class Joined(NamedTuple):
-    """The answer to a join. `replaced`: the holder that was ended; `roles`: all that are in the room now."""
+    """The answer to a join. `replaced`: the holder that was ended; `roles`: all that are in the room now.
+
+    `unanswered`: what that holder was given and left without an answer, the oldest first.
+    """
 
     role: OwnRole
     channel_id: str
@@ -57,6 +75,7 @@ class Joined(NamedTuple):
     rooms: tuple[str, ...]
     roles: tuple[RoleView, ...]
     replaced: RoleView | None
+    unanswered: tuple[Unanswered, ...]
 
 
 class Membership:
@@ -111,6 +130,7 @@ class Membership:
                 rooms=tuple(own.room for own in await _own_roles(transaction, caller.address)),
                 roles=tuple(await self._views(transaction, room_id)),
                 replaced=replaced,
+                unanswered=tuple(await _unanswered(transaction, role.role_id)) if replaced else (),
             )
 
     async def rename(self, address: str, name: str, room: str | None) -> tuple[OwnRole, str]:
@@ -262,6 +282,20 @@ async def own_role(transaction: Transaction, address: str, room: str | None) -> 
     if last is not None and last["ended_by"] == "taken_over":
         raise RoleLost(last["room"], last["name"])
     raise NotJoined([own.room for own in held], room)
+
+
+async def _unanswered(transaction: Transaction, role_id: int) -> list[Unanswered]:
+    """Of what the registrations were given that this one took over."""
+    rows = await transaction.all(
+        sql("unanswered"),
+        {
+            "role_id": role_id,
+            "given_states": json.dumps([state.value for state in MAY_HAVE_BEEN_READ]),
+            "states": json.dumps([state.value for state in State]),
+            "limit": UNANSWERED_MAX,
+        },
+    )
+    return [Unanswered(*row) for row in reversed(rows)]
 
 
 async def _own_roles(transaction: Transaction, address: str) -> list[OwnRole]:

@@ -23,7 +23,8 @@ class RoleView(NamedTuple):
     """One held role, as others see it.
 
     `offline_since_ms`: None while its waiter is active. `connected`: its session lives. `bell`: the FIFO of
-    an active waiter, else "". `long_absent`: neither session nor waiter for over 7 days.
+    an active waiter, else "". `long_absent`: neither session nor waiter for over 7 days. `waiting`: messages that
+    are not handed over yet, counted to a thousand.
     """
 
     role_id: int
@@ -36,6 +37,7 @@ class RoleView(NamedTuple):
     detail: str
     bell: str
     long_absent: bool
+    waiting: int
 
 
 class Presence:
@@ -89,6 +91,7 @@ class Presence:
             detail=row["detail"] or "",
             bell=(row["bell"] or "") if active else "",
             long_absent=not active and not connected and quiet_ms > ABSENT_MS_BEFORE_SKIPPED,
+            waiting=row["waiting"],
         )
 
     def _monotonic_ms(self) -> int:

@@ -12,7 +12,7 @@ from channel.clock import Clock
 from channel.database import Database, Row
 from channel.queries import sql
 
-TRIMMED_AT_ONCE = 200
+TRIMMED_AT_ONCE = 100
 """Messages a transaction: 10 ms, with the events of each."""
 
 COUNTED_AT_ONCE = 5_000
@@ -22,7 +22,10 @@ PAGES_AT_ONCE = 200
 """Pages given back a transaction: 10 ms."""
 
 PAUSE_S = 0.01
-"""Between two transactions: SQLite's waiting writers try again every few milliseconds at first."""
+"""At least so long others have the file between two transactions."""
+
+PAUSE_OVER_STEP = 2
+"""And so many times as long as the one before took: a writer that waits asks now and then, and must find it free."""
 
 CHECKPOINTS_MAX = 50
 """A reader's few milliseconds may keep the file from being cut; then again, for half a second at most."""
@@ -71,12 +74,13 @@ class Trimming:
         """Cut off the end of the file what is used no more; a file that can't be cut stays as it is."""
         unused = await self._unused_pages()
         while unused:
+            began_s = self._clock.monotonic()
             async with self._database.transaction("give_back") as transaction:
                 await transaction.run(_STEP * min(unused, PAGES_AT_ONCE))
             before, unused = unused, await self._unused_pages()
             if unused >= before:
                 break
-            await self._clock.sleep(PAUSE_S)
+            await self._pause(began_s)
         for _ in range(CHECKPOINTS_MAX):
             if await self._database.checkpoint():
                 return
@@ -88,13 +92,19 @@ class Trimming:
         """`step` takes where it goes on, and returns what it went through: nothing at the end."""
         place = {"before_ms": self._clock.now_ms() - older_than_ms, "after_ms": -1, "after_id": -1}
         removed = kept = 0
+        began_s = self._clock.monotonic()
         while rows := await step(place):
             handled = sum(row["is_handled"] for row in rows)
             removed, kept = removed + handled, kept + len(rows) - handled
             self._on_progress(Trimmed(removed, kept))
-            await self._clock.sleep(PAUSE_S)
             place |= {"after_ms": rows[-1]["created_at_ms"], "after_id": rows[-1]["message_id"]}
+            await self._pause(began_s)
+            began_s = self._clock.monotonic()
         return Trimmed(removed, kept)
+
+    async def _pause(self, step_began_s: float) -> None:
+        """Leave the file to others for a while."""
+        await self._clock.sleep(max(PAUSE_S, PAUSE_OVER_STEP * (self._clock.monotonic() - step_began_s)))
 
     async def _unused_pages(self) -> int:
         [row] = await self._database.read(sql("unused_pages"))

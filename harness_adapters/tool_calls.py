@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from channel.errors import BadInput
-from channel.membership import Caller, OwnRole
+from channel.membership import Caller, OwnRole, Unanswered
 from channel.names import check_name
 from channel.presence import RoleView
 from channel.sending import Sent
@@ -27,6 +27,7 @@ from harness_adapters.codex import threads
 from harness_adapters.codex.adoption import Adoption
 from harness_adapters.composition import Channel, default_database
 from waiters import status
+from waiters.age import age_in_words
 
 PROBE_S_MAX = 5.0
 """How long `join` waits for the first word of a Codex thread's app-server: a child needs 0.1 s."""
@@ -75,6 +76,7 @@ class ToolCalls:
             answer["rooms"] = list(joined.rooms)
         if joined.replaced is not None:
             answer["replaced"] = f"{_holder(joined.replaced)}: it lost this role to you"
+            answer["unanswered"] = _unanswered(joined.unanswered, self._channel.clock.now_ms())
         answer.update(await self._waiter(caller, always=True, trouble=trouble))
         return {key: value for key, value in answer.items() if value not in ("", 0, {}, [])}
 
@@ -193,18 +195,21 @@ class _Arguments:
 
 
 def _recipients(sent: Sent) -> Answer:
-    answer: Answer = {"to": {view.name: {"state": "pending", "waiter": _status(view)} for view in sent.recipients}}
+    answer: Answer = {
+        "to": {view.name: {"state": "pending", "waiter": _status(view, new=1)} for view in sent.recipients}
+    }
     if sent.skipped:
         answer["skipped"] = {view.name: _status(view) for view in sent.skipped}
     return answer
 
 
-def _status(view: RoleView) -> str:
-    """How it stands with a role's deliveries, in a few words.
+def _status(view: RoleView, new: int = 0) -> str:
+    """How it stands with a role's deliveries, in a few words. `new`: messages that were not counted yet.
 
     A loaded Codex thread is served by whoever sends to it, if its own server is not there to do it.
     """
-    since = f"offline since {status.at(view.offline_since_ms or 0)}"
+    waiting = view.waiting + new
+    since = f"offline since {status.at(view.offline_since_ms or 0)}" + (f", {waiting} waiting" if waiting else "")
     if view.harness != threads.HARNESS:
         words = "active" if view.waiter_active else since
     elif view.connected or threads.is_loaded(view.address):
@@ -212,6 +217,13 @@ def _status(view: RoleView) -> str:
     else:
         words = "not loaded: runs on resume" + ("" if view.waiter_active else f"; {since}")
     return f"{words}; {view.detail}" if view.waiter_active and view.detail else words
+
+
+def _unanswered(messages: Iterable[Unanswered], now_ms: int) -> str:
+    return ", ".join(
+        f"{each.message_id} from {each.sender} ({age_in_words(now_ms - each.created_at_ms) or '<1m'})"
+        for each in messages
+    )
 
 
 def _holder(view: RoleView) -> str:

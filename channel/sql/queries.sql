@@ -42,10 +42,12 @@ SELECT r.role_id, r.name, r.ended_by, rooms.room_id, rooms.name AS room, rooms.p
 FROM connections c JOIN roles r ON r.connection_id = c.connection_id JOIN rooms ON rooms.room_id = r.room_id
 WHERE c.address = :address ORDER BY r.role_id DESC;
 
--- room_roles: the roles held in a room, with the session and the waiter behind each
+-- room_roles: the roles held in a room, with the session and the waiter behind each, and how many messages wait for
+-- it, counted to a thousand
 SELECT r.role_id, r.name, r.joined_at_ms, c.connection_id, c.address, c.harness, c.process, c.server, c.runs_exec,
   c.seen_at_ms, w.process AS waiter_process, w.boot_id, w.lease_until_ms, w.renewed_at_ms, w.released_at_ms,
-  w.detail, w.bell
+  w.detail, w.bell, (SELECT count(*) FROM (SELECT 1 FROM deliveries p
+    WHERE p.role_id = r.role_id AND p.state = 'pending' LIMIT 1000)) AS waiting
 FROM roles r JOIN connections c ON c.connection_id = r.connection_id LEFT JOIN waiters w ON w.address = c.address
 WHERE r.room_id = :room_id AND r.ended_at_ms IS NULL ORDER BY r.role_id;
 
@@ -54,7 +56,8 @@ WHERE r.room_id = :room_id AND r.ended_at_ms IS NULL ORDER BY r.role_id;
 SELECT own.role_id AS own_role_id, own.name AS own_name, rooms.room_id, rooms.name AS room,
   r.role_id, r.name, r.joined_at_ms, c.connection_id, c.address, c.harness, c.process, c.server, c.runs_exec,
   c.seen_at_ms, w.process AS waiter_process, w.boot_id, w.lease_until_ms, w.renewed_at_ms, w.released_at_ms,
-  w.detail, w.bell
+  w.detail, w.bell, (SELECT count(*) FROM (SELECT 1 FROM deliveries p
+    WHERE p.role_id = r.role_id AND p.state = 'pending' LIMIT 1000)) AS waiting
 FROM connections me JOIN roles own ON own.connection_id = me.connection_id AND own.ended_at_ms IS NULL
   JOIN rooms ON rooms.room_id = own.room_id JOIN roles r ON r.room_id = own.room_id AND r.ended_at_ms IS NULL
   JOIN connections c ON c.connection_id = r.connection_id LEFT JOIN waiters w ON w.address = c.address
@@ -72,6 +75,21 @@ UPDATE roles SET heir_role_id = :new_role_id WHERE role_id = :role_id OR heir_ro
 
 -- move_pending: what waits for a role follows to its next registration
 UPDATE deliveries SET role_id = :new_role_id WHERE role_id = :role_id AND state = 'pending';
+
+-- unanswered: of the newest messages that were given to a role before it was taken over, those whose sender was sent
+-- nothing by it since
+SELECT m.message_id, m.sender, m.created_at_ms
+FROM roles before CROSS JOIN json_each(:given_states) given
+  CROSS JOIN deliveries d ON d.delivery_id IN (SELECT newest.delivery_id FROM deliveries newest
+    WHERE newest.role_id = before.role_id AND newest.state = given.value ORDER BY newest.message_id DESC LIMIT :limit)
+  JOIN messages m ON m.message_id = d.message_id
+WHERE before.heir_role_id = :role_id AND m.sender_role_id IS NOT NULL AND NOT EXISTS (
+  SELECT 1 FROM deliveries a JOIN messages answer ON answer.message_id = a.message_id
+    JOIN roles answering ON answering.role_id = answer.sender_role_id
+  WHERE a.role_id IN (m.sender_role_id, (SELECT heir_role_id FROM roles WHERE role_id = m.sender_role_id))
+    AND a.state IN (SELECT value FROM json_each(:states)) AND a.message_id > m.message_id
+    AND answering.heir_role_id = :role_id)
+ORDER BY m.message_id DESC LIMIT :limit;
 
 -- rename_role: another name for the same registration
 UPDATE roles SET name = :name WHERE role_id = :role_id;
@@ -162,7 +180,8 @@ WHERE delivery_id = :delivery_id AND state = 'pending';
 SELECT 1 FROM roles WHERE role_id = :role_id AND ended_at_ms IS NULL;
 
 -- open_at_address: what was handed over at an address and is not settled; then what the roles of this address
--- were given elsewhere: in a dead process of the same session, and in the session that held the role before.
+-- were given elsewhere: in a dead process of the same session, and in the session that held the role before; then
+-- what other processes of the same session were given, whoever holds the role now.
 -- That only under `monitor`: a transcript can be read from anywhere, a queue is looked at through its own thread.
 SELECT d.delivery_id, d.message_id, d.state, d.text_sha256, d.place, d.handed_over_at_ms, d.term, d.address,
   d.next_look_at_ms, r.ended_by
@@ -175,6 +194,13 @@ FROM connections c JOIN roles held ON held.connection_id = c.connection_id AND h
   JOIN roles before ON before.role_id = held.role_id OR before.heir_role_id = held.role_id
   CROSS JOIN deliveries d ON d.role_id = before.role_id
 WHERE c.address = :address AND d.address <> :address AND d.policy = :policy AND :policy = 'monitor'
+  AND d.state IN ('handed_over', 'accepted', 'uncertain')
+UNION
+SELECT d.delivery_id, d.message_id, d.state, d.text_sha256, d.place, d.handed_over_at_ms, d.term, d.address,
+  d.next_look_at_ms, r.ended_by
+FROM connections c JOIN connections other ON other.session_id = c.session_id AND other.address <> c.address
+  CROSS JOIN deliveries d ON d.address = other.address JOIN roles r ON r.role_id = d.role_id
+WHERE c.address = :address AND d.policy = :policy AND :policy = 'monitor'
   AND d.state IN ('handed_over', 'accepted', 'uncertain')
 ORDER BY 2;
 
