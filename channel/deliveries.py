@@ -140,7 +140,8 @@ class Deliveries:
         """What was handed over at an address and is not settled, oldest message first.
 
         Also what other addresses were given for a role that this one holds now (a Claude session resumed in a
-        new process, a role taken over), unless a waiter serves them still.
+        new process, a role taken over), or as an earlier process of the same session, unless a waiter serves them
+        still.
         """
         rows = await self._database.read(sql("open_at_address"), {"address": lease.address, "policy": policy.value})
         others = {row["address"] for row in rows} - {lease.address}

@@ -159,6 +159,7 @@ MAY_BE_LATE = OF_ONE_HAND_OVER | frozenset(
         Event.IN_TRANSCRIPT,
         Event.NOT_IN_TRANSCRIPT,
         Event.NO_TRANSCRIPT,
+        Event.RECIPIENT_REPLACED,
     }
 )
 """Evidence, and what became of a hand-over. A waiter that was stopped for a while, or was taken for dead, tells it

@@ -150,8 +150,8 @@ async def test_an_event_that_is_no_evidence_and_fits_no_state_raises_and_changes
     hall: Channel, given: Given
 ) -> None:
     delivery = await given(Event.ANSWERED)
-    with pytest.raises(IllegalTransition, match="queue delivery that is accepted can't take the event recipient_left_"):
-        await hall.record(delivery, Event.RECIPIENT_REPLACED)
+    with pytest.raises(IllegalTransition, match="queue delivery that is accepted can't take the event hand_over_rec"):
+        await hall.record(delivery, Event.HAND_OVER_RECORDED)
     assert (await hall.row(delivery))["state"] == "accepted"
 
 

@@ -359,3 +359,22 @@ class TestASessionThatGoesOnInAnotherProcess:
         (found,) = await joined.open_at(new, Policy.MONITOR)
 
         assert (found.delivery_id, found.of_former_term, found.role_is_replaced) == (delivery, True, False)
+
+    @pytest.mark.parametrize("ended_by", ["left", "taken_over"])
+    async def test_what_the_dead_one_was_shown_is_looked_for_though_nobody_of_the_session_holds_the_role(
+        self, world: World, joined: Channel, ended_by: str
+    ) -> None:
+        """A role that was left, or that a Codex thread took over, which can read no transcript."""
+        lease = await joined.leases.take("bob-1", "streamer-1", "")
+        delivery = await joined.hand_over(lease, Policy.MONITOR)
+        if ended_by == "left":
+            await joined.membership.leave("bob-1", None)
+        else:
+            await joined.join(codex("thread"), (await joined.membership.roles_of("bob-1"))[0].name)
+        world.dead |= {self.BEFORE.process, "streamer-1"}
+        await joined.membership.recognise(self.AFTER)
+
+        new = await joined.leases.take("bob-2", "streamer-2", "")
+        (found,) = await joined.open_at(new, Policy.MONITOR)
+
+        assert (found.delivery_id, found.role_is_replaced) == (delivery, ended_by == "taken_over")
