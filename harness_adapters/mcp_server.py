@@ -117,6 +117,9 @@ async def serve(database: Path, clock: Clock | None = None) -> None:
         try:
             async with stdio_server() as (read, write):
                 await server.run(AnsweringReadStream(read, write), write, server.create_initialization_options())
+        except Exception:
+            # A harness that is gone reads no stderr; from one that lives, a fault of ours must not be hidden.
+            logger.exception("the server ends by a failure")
         finally:
             await _end(backend)
 

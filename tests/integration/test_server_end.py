@@ -3,6 +3,7 @@
 import os
 import signal
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
@@ -86,6 +87,19 @@ async def test_a_server_that_nobody_has_spoken_to_yet_ends_too(harness: HarnessS
         await end(harness)
         with anyio.fail_after(ENDS_WITHIN_S):
             await harness.wait_server_ended()
+
+
+async def test_a_server_that_fails_says_why_on_its_standard_error(database: Path) -> None:
+    """Ours: it ended without a word, as after a clean end of input."""
+    program = (
+        "import sys; from harness_adapters import mcp_server\n"
+        "mcp_server.AnsweringReadStream = None\n"
+        "sys.exit(mcp_server.main(sys.argv[1:]))"
+    )
+    with anyio.fail_after(LIMIT_S):
+        ended = await anyio.run_process([sys.executable, "-c", program, "--db", str(database)], check=False)
+    assert b"the server ends by a failure" in ended.stderr
+    assert b"TypeError" in ended.stderr
 
 
 @pytest.mark.fault("F31")
