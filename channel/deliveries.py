@@ -33,6 +33,9 @@ AFTER_WITHDRAWAL = "after withdrawal"
 WITHDRAWN_LOOKED_FOR = 100
 """As many rows as a thread's queue can hold; the newest."""
 
+MESSAGE_ID_MAX = 2**63 - 1
+"""SQLite's largest integer: a larger one can't even be asked for."""
+
 PENDING_LOOK_S = 10
 """How soon it is looked again whether the waiter of a thread with waiting messages still lives; most threads
 are given theirs within milliseconds."""
@@ -224,7 +227,9 @@ class Deliveries:
 
     async def message(self, message_id: int) -> Message:
         """One message whole. Raises UnknownMessage."""
-        row = await self._database.read_one(sql("message"), {"message_id": message_id})
+        row = None
+        if message_id <= MESSAGE_ID_MAX:
+            row = await self._database.read_one(sql("message"), {"message_id": message_id})
         if row is None:
             raise UnknownMessage(message_id)
         return _message(row)

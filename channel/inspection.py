@@ -15,6 +15,9 @@ from channel.queries import sql
 TEXT_BEGINS_CHARACTERS = 200
 """Enough to know a message again; `agent-channel message` shows it whole."""
 
+ID_DIGITS_MAX = 18
+"""All such numbers are integers of SQLite."""
+
 
 class Listed(NamedTuple):
     """One line of a list. Times are wall-clock milliseconds."""
@@ -106,7 +109,7 @@ class Inspection:
     async def delivery_id(self, name: str) -> int:
         """The id that `name` is: a delivery's own, or MESSAGE@ROLE. Raises UnknownDelivery."""
         message_id, at, role = name.partition("@")
-        if not message_id.isdecimal():
+        if not message_id.isdecimal() or len(message_id) > ID_DIGITS_MAX:
             raise UnknownDelivery(name)
         if not at:
             return int(message_id)

@@ -386,6 +386,8 @@ async def test_a_message_is_had_by_its_id_and_an_unknown_id_is_an_error(hall: Ch
     assert (await hall.deliveries.message(sent.message_id)).text == "the text"
     with pytest.raises(UnknownMessage, match="no message 99"):
         await hall.deliveries.message(99)
+    with pytest.raises(UnknownMessage, match="no message 99"):
+        await hall.deliveries.message(int("9" * 20))
 
 
 def test_a_key_names_the_channel_and_the_message() -> None:

@@ -89,7 +89,7 @@ async def test_a_delivery_is_named_by_its_id_or_by_message_and_role(inspection: 
     assert await inspection.delivery_id("3@tester") == 4
 
 
-@pytest.mark.parametrize("name", ["", "two", "3@nobody", "9@worker", "-1", "@worker"])
+@pytest.mark.parametrize("name", ["", "two", "3@nobody", "9@worker", "-1", "@worker", "9" * 19, "9" * 5_000])
 async def test_what_names_no_delivery_is_an_error(inspection: Inspection, name: str) -> None:
     with pytest.raises(UnknownDelivery, match="There is no delivery"):
         await inspection.delivery_id(name)
