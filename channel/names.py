@@ -4,6 +4,7 @@ A name stands in the first line of a delivery, beside `key=value` fields and ins
 markup, so it holds no whitespace, no control, format or bidi character, and none of `<>&=`.
 """
 
+import re
 import unicodedata
 
 from channel.errors import BadName, BadPolicy, BadText
@@ -30,6 +31,10 @@ _FORBIDDEN_CATEGORIES = {
     "Zp": "a paragraph separator",
 }
 _FORBIDDEN_CHARACTERS = "<>&="
+_INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters, accents and a symbol that show nothing: two names that differ only in these look the same."""
 
 
 def check_name(name: str, what: str) -> str:
@@ -46,9 +51,11 @@ def check_name(name: str, what: str) -> str:
         found = _FORBIDDEN_CATEGORIES.get(unicodedata.category(character))
         if found:
             raise BadName(what, name, f"it holds {found} (U+{ord(character):04X})")
+        if _INVISIBLE.match(character):
+            raise BadName(what, name, f"it holds an invisible character (U+{ord(character):04X})")
         if character in _FORBIDDEN_CHARACTERS:
             raise BadName(what, name, f"it holds {character!r}; none of {_FORBIDDEN_CHARACTERS} may stand in a name")
-    if what == "role" and name.casefold() == SYSTEM_NAME:
+    if what == "role" and _looks_like_the_channel(name):
         raise BadName(what, name, "it is the sender of the channel's own notices")
     return name
 
@@ -56,6 +63,12 @@ def check_name(name: str, what: str) -> str:
 def normalized(name: str) -> str:
     """A room or role name as it is stored: NFC, so that one name has one spelling."""
     return unicodedata.normalize("NFC", name)
+
+
+def _looks_like_the_channel(name: str) -> bool:
+    """In capitals, in wide letters, with another dash."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    return "".join("-" if unicodedata.category(each) == "Pd" else each for each in plain) == SYSTEM_NAME
 
 
 def check_text(text: str) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 from channel.errors import BadName, BadPolicy, BadText
 from channel.names import check_name, check_policy, check_text, utf16_units
+from tests.forged import kind
 
 
 @pytest.mark.parametrize("name", ["alice", "a-b_c.d", "ärger", "日本", "x" * 200, "👍" * 100, "#1", "agent-channel-2"])
@@ -95,3 +96,19 @@ def test_a_policy_is_bounded_and_may_be_empty() -> None:
 
 def test_lengths_are_counted_as_javascript_counts_them() -> None:
     assert utf16_units("aé日👍") == 5
+
+
+@pytest.mark.fault("F45")
+@pytest.mark.parametrize("name", kind("names").values(), ids=kind("names"))
+@pytest.mark.parametrize("what", ["room", "role"])
+def test_a_name_that_could_be_taken_for_something_else_is_refused(what: str, name: str) -> None:
+    with pytest.raises(BadName):
+        check_name(name, what)
+
+
+@pytest.mark.fault("F45")
+@pytest.mark.parametrize("name", kind("role_names").values(), ids=kind("role_names"))
+def test_no_role_can_be_taken_for_the_channel_itself(name: str) -> None:
+    with pytest.raises(BadName, match="own notices"):
+        check_name(name, "role")
+    check_name(name, "room")
