@@ -171,8 +171,8 @@ def check_model_endpoint(user: NewUser, command: str) -> None:
 
 
 COMMANDS: dict[str, Callable[[NewUser, str], None]] = {
-    'claude mcp add --scope user agent-channel -- "$(command -v agent-channel-mcp)"': check_claude_registration,
-    'codex mcp add agent-channel -- "$(command -v agent-channel-mcp)"': check_codex_registration,
+    "command -v agent-channel-mcp && claude mcp add": check_claude_registration,
+    "command -v agent-channel-mcp && codex mcp add": check_codex_registration,
     "sed -n": check_permission_rule,
     "agent-channel message 17": check_message,
     ".venv/bin/python -m fakes.monitor_host": check_monitor_host,
