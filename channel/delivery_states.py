@@ -2,7 +2,7 @@
 
 `queue` is a Codex thread's queue: a message is added at most once, whatever happens. `monitor` is a
 Claude Code Monitor: a message may be printed again, marked as a repeat, when it can't be proved shown.
-The states are DESIGN.md section 4; SQL's CHECK repeats them.
+SQL's CHECK repeats the states.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,19 @@ from channel.errors import IllegalTransition
 
 class State(str, Enum):
     PENDING = "pending"
+    """Not handed to anyone; its detail says what it waits for."""
     HANDED_OVER = "handed_over"
+    """The decision to give it to its address is committed; the effect may or may not have happened."""
     ACCEPTED = "accepted"
+    """The receiver has it: the add was answered or the key is in the queue; the reader emptied the socket."""
     SEEN = "seen"
+    """It is recorded where the model reads it: among the thread's items; whole in the session's transcript."""
     UNCERTAIN = "uncertain"
+    """Handed over, but there was no answer, or it is no longer in the queue, and it was found nowhere."""
     CONFLICT = "conflict"
+    """Its key is held by a message with another text."""
     WITHDRAWN = "withdrawn"
+    """A person decided so, or its recipient left before it was given."""
 
 
 class Event(str, Enum):

@@ -10,25 +10,24 @@ from channel.queries import sql
 
 async def withdraw_pending(transaction: Transaction, room_id: int, role_id: int, name: str, now_ms: int) -> int:
     """Withdraw what waits for a role that left, and tell each sender that still holds a role; how many it was."""
-    rows = await transaction.all(sql("withdraw_pending"), {"role_id": role_id})
-    state = next_state(Policy.QUEUE, State.PENDING, Event.RECIPIENT_LEFT).value
+    rows = await transaction.all(
+        sql("withdraw_pending"),
+        {
+            "role_id": role_id,
+            # What waits has no policy yet; both tables say the same of it.
+            "state": next_state(Policy.QUEUE, State.PENDING, Event.RECIPIENT_LEFT).value,
+            "event": Event.RECIPIENT_LEFT.value,
+            "detail": f"{name} left the room",
+            "now_ms": now_ms,
+        },
+    )
     by_sender: dict[int, list[int]] = {}
     for row in rows:
-        await transaction.run(
-            sql("withdraw"),
-            {
-                "delivery_id": row["delivery_id"],
-                "state": state,
-                "event": Event.RECIPIENT_LEFT.value,
-                "detail": f"{name} left the room",
-                "now_ms": now_ms,
-            },
-        )
         if row["sender_role_id"] is not None:
             by_sender.setdefault(row["sender_role_id"], []).append(row["message_id"])
     for sender_role_id, message_ids in by_sender.items():
         if await transaction.one(sql("is_held"), {"role_id": sender_role_id}):
-            await notify(transaction, room_id, sender_role_id, _not_delivered(name, message_ids), now_ms)
+            await notify(transaction, room_id, sender_role_id, _not_delivered(name, sorted(message_ids)), now_ms)
     return len(rows)
 
 

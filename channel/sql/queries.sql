@@ -7,7 +7,7 @@ SELECT id FROM channel;
 INSERT OR IGNORE INTO channel (one, id, created_at_ms) VALUES (1, :id, :now_ms);
 
 -- room_by_name: a room, if there
-SELECT room_id, name, policy FROM rooms WHERE name = :room;
+SELECT room_id, policy FROM rooms WHERE name = :room;
 
 -- make_room: the room, made if need be
 INSERT INTO rooms (name, created_at_ms) VALUES (:room, :now_ms) ON CONFLICT (name) DO NOTHING;
@@ -38,15 +38,14 @@ UPDATE roles SET connection_id = :connection_id WHERE connection_id = :dead_id A
   AND room_id NOT IN (SELECT room_id FROM roles WHERE connection_id = :connection_id AND ended_at_ms IS NULL);
 
 -- own_roles: the roles that a session holds or has lost, the newest registration of a room first
-SELECT r.role_id, r.name, r.ended_by, rooms.room_id, rooms.name AS room, rooms.policy
+SELECT r.role_id, r.name, r.ended_by, rooms.room_id, rooms.name AS room
 FROM connections c JOIN roles r ON r.connection_id = c.connection_id JOIN rooms ON rooms.room_id = r.room_id
 WHERE c.address = :address ORDER BY r.role_id DESC;
 
 -- room_roles: the roles held in a room, with the session and the waiter behind each, and how many messages wait for
 -- it, counted to a thousand
-SELECT r.role_id, r.name, r.joined_at_ms, c.connection_id, c.address, c.harness, c.process, c.server, c.runs_exec,
-  c.seen_at_ms, w.process AS waiter_process, w.boot_id, w.lease_until_ms, w.renewed_at_ms, w.released_at_ms,
-  w.detail, w.bell, (SELECT count(*) FROM (SELECT 1 FROM deliveries p
+SELECT r.role_id, r.name, r.joined_at_ms, c.address, c.harness, c.process, c.server, c.seen_at_ms,
+  w.process AS waiter_process, w.boot_id, w.lease_until_ms, w.renewed_at_ms, w.released_at_ms, w.detail, w.bell, (SELECT count(*) FROM (SELECT 1 FROM deliveries p
     WHERE p.role_id = r.role_id AND p.state = 'pending' LIMIT 1000)) AS waiting
 FROM roles r JOIN connections c ON c.connection_id = r.connection_id LEFT JOIN waiters w ON w.address = c.address
 WHERE r.room_id = :room_id AND r.ended_at_ms IS NULL ORDER BY r.role_id;
@@ -54,9 +53,8 @@ WHERE r.room_id = :room_id AND r.ended_at_ms IS NULL ORDER BY r.role_id;
 -- sender_room: the roles that a session holds, all or that in one room, each with the roles of its room as in
 -- room_roles
 SELECT own.role_id AS own_role_id, own.name AS own_name, rooms.room_id, rooms.name AS room,
-  r.role_id, r.name, r.joined_at_ms, c.connection_id, c.address, c.harness, c.process, c.server, c.runs_exec,
-  c.seen_at_ms, w.process AS waiter_process, w.boot_id, w.lease_until_ms, w.renewed_at_ms, w.released_at_ms,
-  w.detail, w.bell, (SELECT count(*) FROM (SELECT 1 FROM deliveries p
+  r.role_id, r.name, r.joined_at_ms, c.address, c.harness, c.process, c.server, c.seen_at_ms,
+  w.process AS waiter_process, w.boot_id, w.lease_until_ms, w.renewed_at_ms, w.released_at_ms, w.detail, w.bell, (SELECT count(*) FROM (SELECT 1 FROM deliveries p
     WHERE p.role_id = r.role_id AND p.state = 'pending' LIMIT 1000)) AS waiting
 FROM connections me JOIN roles own ON own.connection_id = me.connection_id AND own.ended_at_ms IS NULL
   JOIN rooms ON rooms.room_id = own.room_id JOIN roles r ON r.room_id = own.room_id AND r.ended_at_ms IS NULL
@@ -168,13 +166,11 @@ UPDATE deliveries SET detail = :detail WHERE state = 'pending' AND detail <> :de
   AND role_id IN (SELECT r.role_id FROM roles r JOIN connections c ON c.connection_id = r.connection_id
     WHERE c.address = :address);
 
--- withdraw_pending: a role ends; what still waits for it is withdrawn
-SELECT d.delivery_id, m.message_id, m.sender_role_id FROM deliveries d JOIN messages m ON m.message_id = d.message_id
-WHERE d.role_id = :role_id AND d.state = 'pending' ORDER BY d.message_id;
-
--- withdraw: one pending delivery of a role that left; it never had an address
+-- withdraw_pending: a role ends; what still waits for it is withdrawn, and who sent it
 UPDATE deliveries SET state = :state, last_event = :event, detail = :detail, changed_at_ms = :now_ms
-WHERE delivery_id = :delivery_id AND state = 'pending';
+WHERE role_id = :role_id AND state = 'pending'
+RETURNING message_id, (SELECT m.sender_role_id FROM messages m WHERE m.message_id = deliveries.message_id)
+  AS sender_role_id;
 
 -- is_held: whether a registration is in force
 SELECT 1 FROM roles WHERE role_id = :role_id AND ended_at_ms IS NULL;

@@ -1,4 +1,4 @@
-"""The two tables, pair by pair, against those of DESIGN.md section 4 written once more as a person reads them."""
+"""The two tables, pair by pair, against the design's, written once more as a person reads them."""
 
 import re
 from itertools import product
