@@ -11,7 +11,7 @@ otherwise. For models of the real ones see `fakes/codex_app_server.py` and `fake
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -97,7 +97,8 @@ class FakeReceiver:
 
     `at_once`: how many deliveries go out together. `open_fails`, `not_ready`, `look_fails`: errors that the next
     openings, calls of `ready` and look-ups raise, one each. `finds`: what look-ups find of a message, by its id,
-    until changed; None: they tell nothing. `steps`: what was asked, in order ("open", "ready", "write 1",
+    until changed; None: they tell nothing. `while_getting_ready`: what happens during the next call of `ready`,
+    between the reading of what waits and the hand-over. `steps`: what was asked, in order ("open", "ready", "write 1",
     "look 1,2", "close").
     """
 
@@ -110,6 +111,7 @@ class FakeReceiver:
         self.not_ready: deque[Exception] = deque()
         self.look_fails: deque[Exception] = deque()
         self.finds: dict[int, Event | None] = {}
+        self.while_getting_ready: Callable[[], Awaitable[object]] | None = None
         self.written: Recorder[Written] = Recorder()
         self.steps: Recorder[str] = Recorder()
         self.is_open = False
@@ -175,6 +177,9 @@ class FakeSession:
 
     async def ready(self) -> None:
         self._receiver.steps.add("ready")
+        meanwhile, self._receiver.while_getting_ready = self._receiver.while_getting_ready, None
+        if meanwhile is not None:
+            await meanwhile()
         if self._receiver.not_ready:
             raise self._receiver.not_ready.popleft()
 

@@ -7,6 +7,7 @@ Over 400 lines: one class, and one order of steps, broken off at each of them.
 import anyio
 import pytest
 
+from channel.decisions import Decisions
 from channel.delivery_states import Event, Policy
 from fakes.receiver import (
     CLOSES_AFTER_S,
@@ -53,6 +54,21 @@ async def test_messages_are_handed_over_in_the_order_of_sending_one_at_a_time(
 
     assert written(queue) == messages
     assert [each.text for each in queue.written.items] == list("abcdef")
+
+
+async def test_what_is_withdrawn_while_the_session_gets_ready_is_not_written(hall: Channel) -> None:
+    """Only what the hand-over's own transaction still found waiting goes out."""
+    monitor = FakeReceiver(Policy.MONITOR, at_once=2)
+    async with waiter(hall, monitor) as loop:
+        await until_step(monitor, "ready")
+        first, second = await send(hall, "one", "two")
+        dropped = (await hall.deliveries.next_pending("thread"))[0].delivery_id
+        monitor.while_getting_ready = lambda: Decisions(hall.database, hall.clock).drop(dropped)
+        loop.wake()
+        await until_state(hall, second, "accepted")
+
+    assert written(monitor) == [second]
+    assert (await hall.states())[first] == "withdrawn"
 
 
 async def test_a_refusal_rests_the_address_so_that_later_messages_wait_and_the_order_is_kept(
