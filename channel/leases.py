@@ -86,6 +86,10 @@ class Leases:
         row = await self._database.read_one(sql("waiter"), {"address": address})
         return row is not None and self._presence.lease_is_held(row, row["process"])
 
+    def is_alive(self, process: str) -> bool | None:
+        """Whether a process that took a lease once still runs; None where this can't be judged."""
+        return self._presence.is_alive(process)
+
     async def bell(self, address: str) -> str:
         """The FIFO of the newest holder, or ""."""
         row = await self._database.read_one(sql("waiter"), {"address": address})

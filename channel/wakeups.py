@@ -2,9 +2,11 @@
 
 A bell is a hint. It is rung after COMMIT, its errors are ignored, and whoever hears it reads the store;
 a bell that was missed is made good by the slow look.
+
+A process killed by SIGKILL leaves its bell in the folder: its name tells whose it was, and whoever makes one
+of its own removes those of the dead.
 """
 
-import errno
 import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +16,7 @@ import anyio
 
 from channel.clock import Clock, IdSource
 from channel.database import Database
+from channel.presence import Liveness
 
 POLL_S = 30
 """How often a waiter with nothing to do asks whether the file changed."""
@@ -39,11 +42,11 @@ class Bell:
 
 
 @asynccontextmanager
-async def open_bell(folder: Path, ids: IdSource) -> AsyncIterator[Bell]:
-    """A bell of this process, removed at the end. The folder is made 0700, the FIFO 0600."""
+async def open_bell(folder: Path, process: str, ids: IdSource) -> AsyncIterator[Bell]:
+    """A bell of `process`, this one, removed at the end. The folder is made 0700, the FIFO 0600."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    path = folder / ids.new_id()
+    path = folder / f"{process}.{ids.new_id()}"
     os.mkfifo(path, 0o600)
     try:
         # Opened for writing too, so that the reader's end never sees an end of file between two rings.
@@ -74,15 +77,12 @@ def ring(bells: Iterable[str]) -> None:
                 os.close(descriptor)
 
 
-def remove_dead_bell(bell: str) -> None:
-    """Remove the FIFO of a process that died; one that somebody still holds open stays."""
-    try:
-        descriptor = os.open(bell, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno == errno.ENXIO:  # a FIFO without a reader
-            Path(bell).unlink(missing_ok=True)
-    else:
-        os.close(descriptor)
+def remove_dead_bells(folder: Path, is_alive: Liveness) -> None:
+    """Remove the bells of processes that have surely ended, whether a row still names them or not."""
+    for path in folder.iterdir():
+        process, _, _ = path.name.rpartition(".")
+        if is_alive(process) is False:
+            path.unlink(missing_ok=True)
 
 
 async def wait_for_change(database: Database, clock: Clock, seen: int) -> int:

@@ -17,7 +17,7 @@ from channel.database import Database
 from channel.deliveries import Deliveries
 from channel.errors import ChannelError, LeaseLost, SchemaTooNew, StoreUnavailable
 from channel.leases import LeaseHeld, Leases
-from channel.wakeups import Bell, bells_folder, open_bell, remove_dead_bell, wait_for_change
+from channel.wakeups import Bell, bells_folder, open_bell, remove_dead_bells, wait_for_change
 from waiters import status
 from waiters.background import background_tasks
 from waiters.delivery_loop import DeliveryLoop
@@ -120,10 +120,7 @@ class Supervisor:
         Raises LeaseHeld (another process serves it), LeaseLost, ReceiverEnded, SchemaTooNew, StoreUnavailable.
         """
         bell = await self._open_bell()
-        former_bell = await self._leases.bell(address)
         lease = await self._leases.take(address, self._process, str(bell.path))
-        if former_bell:
-            remove_dead_bell(former_bell)
         served = self._served.get(address)
         first_attempt = None if served is None else served.first_attempt
         loop = DeliveryLoop(lease, receiver, self._deliveries, self._leases, self._clock, first_attempt)
@@ -221,8 +218,10 @@ class Supervisor:
         return self._bell
 
     async def _listen(self, *, task_status: TaskStatus[Bell]) -> None:
-        async with open_bell(bells_folder(self._database.path), self._ids) as bell:
+        folder = bells_folder(self._database.path)
+        async with open_bell(folder, self._process, self._ids) as bell:
             task_status.started(bell)
+            remove_dead_bells(folder, self._leases.is_alive)
             while True:
                 await bell.wait()
                 self._wake_all()

@@ -63,7 +63,7 @@ async def test_folders_are_0700_and_every_file_is_0600_whatever_the_umask(
     monkeypatch.setattr(os, "chmod", chmod)
     monkeypatch.setattr(database_module, "WAL_BYTES_BEFORE_CHECKPOINT", 0)
     deep = path.parent / "below" / path.name
-    async with open_database(deep, durable=True) as database, open_bell(bells_folder(deep), FakeIds()) as bell:
+    async with open_database(deep, durable=True) as database, open_bell(bells_folder(deep), "p1", FakeIds()) as bell:
         for number in range(COMMITS_BETWEEN_CHECKPOINT_LOOKS):
             await put_room(database, str(number))
 

@@ -329,13 +329,12 @@ async def test_an_idle_process_has_two_timers_the_renewal_and_the_slow_look(hall
         assert hall.clock.asleep() == [RENEW_S, POLL_S]
 
 
-async def test_the_bell_of_a_dead_waiter_is_removed_by_the_next(
-    world: World, hall: Channel, other: Channel, queue: FakeReceiver
+async def test_the_bell_of_a_dead_process_is_removed_by_the_next(
+    world: World, hall: Channel, queue: FakeReceiver
 ) -> None:
-    left = bells_folder(hall.database.path) / "left"
+    left = bells_folder(hall.database.path) / "p0.1"
     left.parent.mkdir(mode=0o700)
     os.mkfifo(left)
-    await other.leases.take("thread", "p0", str(left))
     world.dead.add("p0")
 
     async with supervisor(hall, "p1") as waiters:
