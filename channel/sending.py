@@ -8,7 +8,7 @@ from channel.clock import Clock
 from channel.database import Database, Transaction
 from channel.errors import NobodyElse, SentToSelf, UnknownRole
 from channel.membership import OwnRole, own_role
-from channel.names import check_text, normalized
+from channel.names import check_name, check_text, normalized
 from channel.presence import Presence, RoleView
 from channel.queries import sql
 
@@ -35,7 +35,7 @@ class Sending:
         """Store `text` from the session at `address` to the roles named in `to`, or to all other roles.
 
         On return the message is committed, as durably as the database was opened.
-        Raises BadText, NotJoined, RoomNotNamed, RoleLost, UnknownRole, SentToSelf, NobodyElse.
+        Raises BadText, BadName, NotJoined, RoomNotNamed, RoleLost, UnknownRole, SentToSelf, NobodyElse.
         """
         check_text(text)
         async with self._database.transaction("send") as transaction:
@@ -70,7 +70,7 @@ class Sending:
         self, transaction: Transaction, sender: OwnRole, others: Sequence[RoleView], to: Sequence[str]
     ) -> list[RoleView]:
         by_name = {view.name: view for view in others}
-        to = [normalized(name) for name in to]
+        to = [check_name(name, "role") for name in to]
         for name in to:
             if name == sender.name:
                 raise SentToSelf(name)

@@ -11,12 +11,11 @@ import anyio
 
 from channel.errors import BadInput
 from channel.membership import Caller, OwnRole, Unanswered
-from channel.names import check_name
 from channel.presence import RoleView
 from channel.sending import Sent
 from channel.wakeups import ring
 from harness_adapters.callers import CLAUDE_HARNESS
-from harness_adapters.claude.addresses import key_of
+from harness_adapters.claude.addresses import session_key_of
 from harness_adapters.claude.launch_command import (
     how_to_run,
     how_to_run_elsewhere,
@@ -49,24 +48,25 @@ class ToolCalls:
     """Answers calls; each method takes the caller and the arguments as they came."""
 
     def __init__(self, channel: Channel, adoption: Adoption) -> None:
-        self._channel = channel
+        self.channel = channel
         self._adoption = adoption
-        self._recognised: set[Caller] = set()
+        self._recognised: Caller | None = None
+        """As it was at its last call: what is known of a session changes."""
 
     async def join(self, caller: Caller, arguments: Mapping[str, Any]) -> Answer:
         given = _Arguments(arguments, "join", ("room", "name", "policy"))
-        joined = await self._channel.membership.join(
+        joined = await self.channel.membership.join(
             caller, given.text("room"), given.text("name"), given.optional_text("policy")
         )
-        self._recognised = {caller}
+        self._recognised = caller
         touched = {caller.address, joined.replaced.address if joined.replaced else ""}
         ring(view.bell for view in (*joined.roles, joined.replaced) if view and view.address in touched)
         trouble = await self._serve_codex(caller, wait=True)
-        roles = await self._channel.membership.roles_in(joined.role.room_id)
+        roles = await self.channel.membership.roles_in(joined.role.room_id)
         answer: Answer = {
             "room": joined.role.room,
             "name": joined.role.name,
-            "channel": str(self._channel.database.path),
+            "channel": str(self.channel.database.path),
             "registered_roles": [view.name for view in roles if view.connected or view.waiter_active],
             "role_statuses": {view.name: _status(view) for view in roles if view.role_id != joined.role.role_id},
             "policy": joined.policy,
@@ -76,7 +76,7 @@ class ToolCalls:
             answer["rooms"] = list(joined.rooms)
         if joined.replaced is not None:
             answer["replaced"] = f"{_holder(joined.replaced)}: it lost this role to you"
-            answer["unanswered"] = _unanswered(joined.unanswered, self._channel.clock.now_ms())
+            answer["unanswered"] = _unanswered(joined.unanswered, self.channel.clock.now_ms())
         answer.update(await self._waiter(caller, always=True, trouble=trouble))
         return {key: value for key, value in answer.items() if value not in ("", 0, {}, [])}
 
@@ -84,7 +84,7 @@ class ToolCalls:
         given = _Arguments(arguments, "send", ("text", "to", "room"))
         text, to, room = given.text("text"), given.names("to"), given.optional_text("room")
         await self._recognise(caller)
-        sent = await self._channel.sending.send(caller.address, text, to, room)
+        sent = await self.channel.sending.send(caller.address, text, to, room)
         await self._wake(sent.recipients)
         answer = {"id": sent.message_id, **_recipients(sent)}
         if sent.own.waiter_active and not sent.own.detail:
@@ -95,32 +95,34 @@ class ToolCalls:
         given = _Arguments(arguments, "rename", ("name", "room"))
         name, room = given.text("name"), given.optional_text("room")
         await self._recognise(caller)
-        role, old = await self._channel.membership.rename(caller.address, name, room)
+        role, old = await self.channel.membership.rename(caller.address, name, room)
         return {"room": role.room, "name": role.name, "was": old, **await self._waiter(caller)}
 
     async def leave(self, caller: Caller, arguments: Mapping[str, Any]) -> Answer:
         given = _Arguments(arguments, "leave", ("room",))
         room = given.optional_text("room")
         await self._recognise(caller)
-        left, withdrawn = await self._channel.membership.leave(caller.address, room)
+        left, withdrawn = await self.channel.membership.leave(caller.address, room)
         answer: Answer = {"left": {role.room: role.name for role in left}}
         if withdrawn:
             await self._wake_rooms(left)  # the senders have a notice
             answer["withdrawn"] = withdrawn
+        if await self.channel.membership.roles_of(caller.address):
+            answer.update(await self._waiter(caller))
         return answer
 
     async def _recognise(self, caller: Caller) -> None:
         """A fresh server process of a session finds the roles that the session joined before."""
-        if caller not in self._recognised:
-            await self._channel.membership.recognise(caller)
-            self._recognised = {caller}
+        if caller != self._recognised:
+            await self.channel.membership.recognise(caller)
+            self._recognised = caller
         await self._serve_codex(caller, wait=False)
 
     async def _serve_codex(self, caller: Caller, *, wait: bool) -> str:
         """See that a waiter of this process serves a Codex thread that holds a role; its trouble, if waited for."""
         if caller.harness != threads.HARNESS:
             return ""
-        supervisor = self._channel.supervisor
+        supervisor = self.channel.supervisor
         if wait or not supervisor.serves_for_good(caller.address):
             await self._adoption.serve_own(caller.address)
         if not wait:
@@ -138,12 +140,12 @@ class ToolCalls:
 
     async def _wake_rooms(self, roles: Iterable[OwnRole]) -> None:
         for role in roles:
-            await self._wake(await self._channel.membership.roles_in(role.room_id))
+            await self._wake(await self.channel.membership.roles_in(role.room_id))
 
     async def _waiter(self, caller: Caller, *, always: bool = False, trouble: str = "") -> Answer:
         """Whether messages reach the caller; a deaf session learns it, and the command, from every answer."""
-        active = await self._channel.leases.is_held(caller.address)
-        detail = trouble or await self._channel.leases.detail(caller.address)
+        active = await self.channel.leases.is_held(caller.address)
+        detail = trouble or await self.channel.leases.detail(caller.address)
         if caller.harness == threads.HARNESS:
             answer: Answer = {"waiter": "active" if active else "offline"} if always or not active else {}
             return {**answer, "waiter_detail": detail} if detail else answer
@@ -151,7 +153,7 @@ class ToolCalls:
             return {"waiter": "active", **({"waiter_detail": detail} if detail else {})} if always else {}
         if (missing := missing_program()) is not None:
             return {"waiter": "offline", "waiter_detail": f"{status.PROGRAM_GONE}: {missing}"}
-        command = launch_command(self._channel.database.path, default_database(), key_of(caller.address))
+        command = launch_command(self.channel.database.path, default_database(), session_key_of(caller.address))
         answer = {"waiter": "offline", "command": command}
         if always:
             answer["how"] = how_to_run(command) if caller.harness == CLAUDE_HARNESS else how_to_run_elsewhere()
@@ -191,7 +193,7 @@ class _Arguments:
             raise BadArguments(
                 f"{self._tool} takes 1 to {RECIPIENTS_MAX} names as {name!r}; leave it out to send to all."
             )
-        return [check_name(each, "role") for each in names]
+        return names
 
 
 def _recipients(sent: Sent) -> Answer:

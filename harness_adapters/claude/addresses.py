@@ -3,6 +3,7 @@
 from waiters.processes import ProcessIdentity
 
 _CLAUDE = "claude:"
+_KEYED = "session:"
 
 
 def claude_address(process: ProcessIdentity) -> str:
@@ -17,11 +18,11 @@ def process_of(address: str) -> ProcessIdentity | None:
     return ProcessIdentity.from_text(address.removeprefix(_CLAUDE))
 
 
-def keyed_address(key: str) -> str:
+def keyed_address(session_key: str) -> str:
     """A session that its streamer is told with `--session KEY`: the key is its server's process."""
-    return f"session:{key}"
+    return f"{_KEYED}{session_key}"
 
 
-def key_of(address: str) -> str | None:
+def session_key_of(address: str) -> str | None:
     """The key to tell the streamer; None where it finds its session by itself."""
-    return address.removeprefix("session:") if address.startswith("session:") else None
+    return address.removeprefix(_KEYED) if address.startswith(_KEYED) else None

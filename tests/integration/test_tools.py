@@ -95,8 +95,10 @@ async def test_a_deaf_session_is_told_so_by_every_answer(database: Path, era: st
     async with two_in_a_room(database, era) as (alice, _bob):
         sent = await alice.call("send", text="hello")
         renamed = await alice.call("rename", name="anna")
+        await alice.call("join", room="cellar", name="anna")
+        left = await alice.call("leave", room="hall")
 
-    for answer in (sent, renamed):
+    for answer in (sent, renamed, left):
         assert answer["waiter"] == "offline"
         assert answer["command"]
 
@@ -122,6 +124,7 @@ REFUSED_CALLS = (
     ("send", {"text": 7}, r"takes a text as 'text', not a int"),
     ("send", {}, r"needs 'text'"),
     ("send", {"text": "x", "to": []}, r"1 to 200 names"),
+    ("send", {"text": "x", "to": "a b"}, r"role name 'a b' can't be used: it holds a blank"),
     ("send", {"text": "x", "recipient": "bob"}, r"takes text, to, room; it knows no 'recipient'"),
     ("join", {"room": "hall", "name": "anna"}, r"'alice' in the room 'hall' already.*rename"),
     ("join", {"room": "a b", "name": "x"}, r"room name 'a b' can't be used: it holds a blank"),
