@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import anyio
 
-from harness_adapters.codex.jsonrpc_peer import open_peer
+from harness_adapters.codex.jsonrpc_peer import Peer, open_peer
 from harness_adapters.codex.thread_queue import ThreadQueue
 from tests.unit.harness_adapters.codex.played_server import PlayedServer
 from waiters.background import background_tasks
@@ -21,9 +21,10 @@ Result = TypeVar("Result")
 class Conversation:
     """A thread queue whose server gives the answers that the test lists, in their order."""
 
-    def __init__(self, server: PlayedServer, queue: ThreadQueue) -> None:
+    def __init__(self, server: PlayedServer, peer: Peer) -> None:
         self.server = server
-        self.queue = queue
+        self.peer = peer
+        self.queue = ThreadQueue(peer)
         self.asked: list[tuple[str, dict[str, Any]]] = []
 
     async def of(self, call: Callable[[], Awaitable[Result]], *answers: object) -> Result:
@@ -48,7 +49,7 @@ async def conversation() -> AsyncIterator[Conversation]:
     server = PlayedServer()
     with anyio.fail_after(SOON):
         async with open_peer(server, lambda *_: None) as peer:
-            yield Conversation(server, ThreadQueue(peer))
+            yield Conversation(server, peer)
     server.clear_away()
 
 
