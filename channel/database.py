@@ -19,7 +19,7 @@ from typing import Any
 import aiosqlite
 import anyio
 
-from channel.errors import NoStore, SchemaTooNew, StoreBroken, StoreBusy, StoreFull, StoreReadOnly
+from channel.errors import NoStore, SchemaTooNew, StoreBroken, StoreBusy, StoreFull, StoreMoved, StoreReadOnly
 from channel.fault_places import Place, passing
 from channel.migrations import Migration, load_migrations, statements
 from channel.mounts import MountTable, system_mounts
@@ -85,6 +85,8 @@ class Database:
 
     def __init__(self, connection: aiosqlite.Connection, path: Path, schema: int) -> None:
         self.path = path
+        self._file = os.path.realpath(path)
+        self._inode = _inode(path)
         self._connection = connection
         self._schema = schema
         self._turn = anyio.Lock()
@@ -93,7 +95,7 @@ class Database:
     async def read(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """The rows of one SELECT. No read transaction stays open after it.
 
-        Raises StoreBusy, SchemaTooNew (where it has not what is asked for), StoreBroken.
+        Raises StoreBusy, StoreMoved, SchemaTooNew (where it has not what is asked for), StoreBroken.
         """
         rows: list[Row] = []
         async with self._turn:
@@ -110,10 +112,11 @@ class Database:
         """A write transaction: committed at the end, rolled back by any exception. `of` names it for a test.
 
         Nothing in it may wait for anything but the database: it is shielded from cancellation.
-        Raises StoreBusy, SchemaTooNew (before anything is written), StoreBroken.
+        Raises StoreBusy, SchemaTooNew and StoreMoved (before anything is written), StoreBroken.
         """
         async with self._turn:
             with anyio.CancelScope(shield=True), _sqlite_errors(self.path):
+                self._refuse_a_moved_file()
                 transaction = Transaction(self._connection)
                 try:
                     self._compare_schemas(await transaction.all(_BEGIN))
@@ -132,7 +135,7 @@ class Database:
 
         A quarter of the thread hops of `transaction`. `:schema = (SELECT user_version FROM pragma_user_version)`
         must be among its conditions, and it must return the rows that it wrote.
-        Raises StoreBusy, SchemaTooNew (nothing is written), StoreBroken.
+        Raises StoreBusy, SchemaTooNew and StoreMoved (nothing is written), StoreBroken.
         """
         assert ":schema" in sql
         rows: list[Row] = []
@@ -162,8 +165,17 @@ class Database:
         rows = await self.read("PRAGMA data_version")
         return int(rows[0][0])
 
+    def is_moved(self) -> bool:
+        """Whether its place holds another file now, or none: others would look there."""
+        return _inode(self.path) != self._inode
+
+    def _refuse_a_moved_file(self) -> None:
+        if self.is_moved():
+            raise StoreMoved(str(self.path))
+
     async def _run_alone(self, sql: str, parameters: Parameters) -> list[Row]:
         """A statement outside of a transaction. A later version may have taken away what it names."""
+        self._refuse_a_moved_file()
         try:
             return list(await self._connection.execute_fetchall(sql, parameters))
         except sqlite3.OperationalError:
@@ -189,12 +201,12 @@ class Database:
             return
         # The caller's transaction is committed: a checkpoint that fails is no error of it, and comes again.
         with suppress(OSError, sqlite3.Error):
-            if os.stat(f"{self.path}-wal").st_size >= WAL_BYTES_BEFORE_CHECKPOINT:  # noqa: PTH116
+            if os.stat(f"{self._file}-wal").st_size >= WAL_BYTES_BEFORE_CHECKPOINT:  # noqa: PTH116
                 await self._checkpoint()
 
     async def _checkpoint(self) -> Row:
         """What SQLite says of it. Raises BlockingIOError while another process makes one."""
-        lock = os.open(f"{self.path}-checkpoint", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(f"{self._file}-checkpoint", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             [done] = await self._connection.execute_fetchall("PRAGMA wal_checkpoint(PASSIVE)")
@@ -236,6 +248,15 @@ async def _connect(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     finally:
         with anyio.CancelScope(shield=True):
             await connection.close()
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    """Which file a path leads to; None: to none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino
 
 
 async def _refuse_what_is_not_ours(connection: aiosqlite.Connection, path: Path, known: int) -> None:

@@ -25,6 +25,7 @@
         ├── StoreFull             free some space
         ├── StoreReadOnly         the account may not write it
         ├── SchemaTooNew          restart the session, or upgrade
+        ├── StoreMoved            join again, or move it back
         ├── StoreBroken           the file is no channel
         └── UnsafePlace           the place is not ours to write in
 
@@ -198,6 +199,16 @@ class SchemaTooNew(StoreUnavailable):
         super().__init__(
             f"agent-channel was upgraded: the database has schema {found}, and this process knows {known}. "
             "Restart this session (with the newer agent-channel); nothing was written."
+        )
+
+
+class StoreMoved(StoreUnavailable):
+    """Its place holds another file now, or none: what is written to this one is read by nobody who comes later."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"{path} was moved away, removed or replaced while this process had it open. Nothing was stored. "
+            "Move it back, or join again to use the channel that is there now."
         )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 
 from channel.clock import Clock
-from channel.errors import StoreBusy, StoreUnavailable
+from channel.errors import StoreBusy, StoreMoved, StoreUnavailable
 from harness_adapters.codex.adoption import Adoption
 from harness_adapters.composition import Channel, open_channel
 from harness_adapters.tool_calls import ToolCalls
@@ -29,6 +29,7 @@ class Backend:
         self._channel: Channel | None = None
         self._calls: ToolCalls | None = None
         self._error: StoreUnavailable | None = None
+        self._serving = anyio.CancelScope()
         self._settled = anyio.Event()
         self._wanted = anyio.Event()
 
@@ -36,7 +37,8 @@ class Backend:
         """Keep the channel open; after a failure, try again at the next call."""
         while True:
             try:
-                await self._serve()
+                with anyio.CancelScope() as self._serving:
+                    await self._serve()
             except StoreUnavailable as error:
                 self._error = error
             except Exception:
@@ -48,8 +50,10 @@ class Backend:
 
     async def calls(self) -> ToolCalls:
         """The tools, over an open channel. Raises StoreUnavailable."""
+        await self._close_if_moved()
         if self._calls is None:
             if self._settled.is_set():
+                self._error = None
                 self._settled = anyio.Event()
                 self._wanted.set()
             with anyio.move_on_after(OPEN_S_MAX):
@@ -57,6 +61,16 @@ class Backend:
         if self._calls is None:
             raise self._error or StoreBusy()
         return self._calls
+
+    async def _close_if_moved(self) -> None:
+        """What is called for next is the file that is in its place now."""
+        if self._calls is None or self._channel is None or not self._channel.database.is_moved():
+            return
+        self._error = StoreMoved(str(self._database))
+        self._calls = None
+        self._settled = anyio.Event()
+        self._serving.cancel()
+        await self._settled.wait()
 
     async def stop(self) -> None:
         """Begin nothing new, wait ANSWER_S_MAX at most for what is in flight, say that the waiters are gone."""

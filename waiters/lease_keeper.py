@@ -6,7 +6,7 @@ from collections.abc import Callable
 import anyio
 
 from channel.clock import Clock
-from channel.errors import ChannelError, LeaseLost, SchemaTooNew, StoreUnavailable
+from channel.errors import ChannelError, LeaseLost, SchemaTooNew, StoreMoved, StoreUnavailable
 from channel.leases import Lease, Leases
 from waiters.retries import while_busy
 
@@ -50,7 +50,7 @@ class LeaseKeeper:
         kept = list(self._kept)  # one that is taken meanwhile is not asked for, and is not lost
         try:
             held = await while_busy(self._clock, lambda: self._leases.renew(self._process, kept))
-        except SchemaTooNew as error:
+        except (SchemaTooNew, StoreMoved) as error:
             for lease in kept:
                 self._lose(lease, error)
             return

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, closing
 import anyio
 import pytest
 
-from channel.errors import ChannelError, LeaseLost, SchemaTooNew
+from channel.errors import ChannelError, LeaseLost, SchemaTooNew, StoreMoved
 from channel.leases import Lease
 from channel.presence import LEASE_TTL_S
 from tests.unit.waiters.rig import WAIT_S, until, until_asleep
@@ -178,3 +178,14 @@ async def test_a_newer_schema_ends_every_waiter_with_the_reason(world: World, ch
 
         assert isinstance(await lost.wait(), SchemaTooNew)
         assert len(lost.reasons) == 2
+
+
+async def test_a_file_that_was_moved_away_ends_every_waiter_with_the_reason(world: World, channel: Channel) -> None:
+    lost = Losses()
+    async with keeper(channel) as running:
+        running.keep(await channel.leases.take("thread", "p1", ""), lost)
+        world.path.rename(world.path.with_name("away.db"))
+        await until_asleep(channel, RENEW_S)
+        channel.clock.advance(RENEW_S)
+
+        assert isinstance(await lost.wait(), StoreMoved)
