@@ -20,8 +20,12 @@ import anyio.lowlevel
 from channel.clock import Clock
 from channel.fault_places import Place, passing, written_at_once
 
-_WRITE_BYTES_MAX = select.PIPE_BUF
-"""A blocking descriptor that polls writable takes this much without blocking."""
+_PIPE_BYTES_MAX = select.PIPE_BUF
+"""A blocking pipe that polls writable takes this much without blocking."""
+
+_LINUX_SOCKET_BYTES_MAX = 32_768
+"""A unix socket polls writable while three quarters of its buffer of 208 kB are free, so it takes a whole flush
+(at most 9 kB) in one call: no death of this process leaves the reader with half of one."""
 
 _LOOK_S_FIRST, _LOOK_S_MAX = 0.005, 1.0
 """How long to wait between two looks whether the reader took all: doubled each time. It reads within
@@ -44,6 +48,8 @@ class OutputPipe:
     def __init__(self, fd: int, clock: Clock) -> None:
         self._fd = fd
         self._clock = clock
+        is_socket = sys.platform == "linux" and stat.S_ISSOCK(os.fstat(fd).st_mode)
+        self._write_bytes_max = _LINUX_SOCKET_BYTES_MAX if is_socket else _PIPE_BYTES_MAX
 
     async def write(self, data: bytes) -> None:
         """All of `data` into the pipe, however long the reader leaves it full.
@@ -56,7 +62,7 @@ class OutputPipe:
         while unwritten:
             await self._wait_writable()
             try:
-                written = os.write(self._fd, written_at_once(Place.IN_FLUSH, unwritten[:_WRITE_BYTES_MAX]))
+                written = os.write(self._fd, written_at_once(Place.IN_FLUSH, unwritten[: self._write_bytes_max]))
             except BlockingIOError:
                 continue
             except (BrokenPipeError, ConnectionResetError) as error:

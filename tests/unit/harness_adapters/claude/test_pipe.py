@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import anyio
 import pytest
 
 from channel.clock import SystemClock
+from harness_adapters.claude.framing import FLUSH_UNITS_MAX
 from harness_adapters.claude.pipe import OutputPipe, ReaderGone
 
 LIMIT_S = 5
@@ -53,6 +55,17 @@ def plain_pipe() -> Iterator[Ends]:
 
 every_kind = pytest.mark.parametrize("opened", [half_closed_socket, plain_socket, plain_pipe])
 Opened = Callable[[], "contextmanager[Ends]"]
+
+
+@pytest.mark.fault("F1")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a socket's buffer is smaller than a flush can be")
+async def test_a_whole_flush_goes_into_a_socket_in_one_write() -> None:
+    """So SIGKILL can't cut one in two. A socket that keeps each write apart tells how many there were."""
+    flush = ("好" * FLUSH_UNITS_MAX).encode()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs, anyio.fail_after(LIMIT_S):
+        await OutputPipe(ours.fileno(), SystemClock()).write(flush)
+        assert theirs.recv(100_000) == flush
 
 
 @every_kind
