@@ -27,6 +27,9 @@ PAUSE_S = 0.01
 PAUSE_OVER_STEP = 2
 """And so many times as long as the one before took: a writer that waits asks now and then, and must find it free."""
 
+STEPS_BETWEEN_CHECKPOINTS = 10
+"""A longer log would be some other process's to copy into the file, and its call would take that long."""
+
 CHECKPOINTS_MAX = 50
 """A reader's few milliseconds may keep the file from being cut; then again, for half a second at most."""
 
@@ -48,6 +51,7 @@ class Trimming:
         self._database = database
         self._clock = clock
         self._on_progress = on_progress
+        self._steps = 0
 
     async def count(self, older_than_ms: int) -> Trimmed:
         """What `trim` would do now."""
@@ -104,6 +108,9 @@ class Trimming:
 
     async def _pause(self, step_began_s: float) -> None:
         """Leave the file to others for a while."""
+        self._steps += 1
+        if self._steps % STEPS_BETWEEN_CHECKPOINTS == 0:
+            await self._database.checkpoint()
         await self._clock.sleep(max(PAUSE_S, PAUSE_OVER_STEP * (self._clock.monotonic() - step_began_s)))
 
     async def _unused_pages(self) -> int:
