@@ -16,7 +16,11 @@ import anyio
 
 from channel.clock import Clock, IdSource
 from channel.database import Database
+from channel.place import os_errors
 from channel.presence import Liveness
+
+_PIPE_BYTES = 65_536
+"""All that a FIFO holds by default; what is left in a larger one wakes once more."""
 
 POLL_S = 30
 """How often a waiter with nothing to do asks whether the file changed."""
@@ -33,8 +37,7 @@ class Bell:
         """Return once it has been rung since the last time."""
         await anyio.wait_readable(self._descriptor)
         with suppress(BlockingIOError):
-            while os.read(self._descriptor, 4096):
-                pass
+            os.read(self._descriptor, _PIPE_BYTES)
 
     def remove(self) -> None:
         """Take it away: nobody listens any more."""
@@ -43,11 +46,15 @@ class Bell:
 
 @asynccontextmanager
 async def open_bell(folder: Path, process: str, ids: IdSource) -> AsyncIterator[Bell]:
-    """A bell of `process`, this one, removed at the end. The folder is made 0700, the FIFO 0600."""
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
+    """A bell of `process`, this one, removed at the end. The folder is made 0700, the FIFO 0600.
+
+    Raises StoreUnavailable where none can be made.
+    """
     path = folder / f"{process}.{ids.new_id()}"
-    os.mkfifo(path, 0o600)
+    with os_errors(folder):
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        os.mkfifo(path, 0o600)
     try:
         # Opened for writing too, so that the reader's end never sees an end of file between two rings.
         descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -5,6 +5,7 @@ It imports neither mcp nor pydantic, which take over a second to load.
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -81,17 +82,15 @@ def _message(options: argparse.Namespace) -> int:
     try:
         message = anyio.run(_read_message, _database_for_people(options), options.message_id)
         if options.page is None:
-            sys.stdout.buffer.write(message.encode())
-            return EXIT_OK
+            return _show(message)
         page = paginate(message, options.page)
     except (ChannelError, ValueError) as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return EXIT_FAILED
-    sys.stdout.buffer.write(page.text.encode())
-    sys.stdout.buffer.flush()
+    status = _show(page.text)
     if page.number < page.count:
         print(f"\n{PROGRAM}: page {page.number} of {page.count}; the next is --page {page.number + 1}", file=sys.stderr)
-    return EXIT_OK
+    return status
 
 
 def _deliveries(options: argparse.Namespace, arguments: Sequence[str]) -> int:
@@ -128,7 +127,18 @@ def _print(command: Callable[..., Awaitable[str]], *arguments: object) -> int:
     except ChannelError as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
         return EXIT_FAILED
-    print(text, end="")
+    return _show(text)
+
+
+def _show(text: str) -> int:
+    """Print it as UTF-8, whatever the terminal's encoding; the exit status. As any filter, it ends with its reader."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        print(f"{PROGRAM}: the output can't be written: {error.strerror}", file=sys.stderr)
+        return EXIT_FAILED
     return EXIT_OK
 
 

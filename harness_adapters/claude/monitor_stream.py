@@ -52,7 +52,17 @@ async def stream(database: Path, session_key: str | None, limits: PaceLimits, cl
         return 1
     except (ReaderGone, ReceiverEnded):
         pass
+    except Exception as error:
+        await _say(pipe, f"it failed ({_innermost(error)!r}). The messages wait; run the same command again.")
+        raise
     return 0
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """What happened, without the groups that task groups put around it."""
+    while inner := getattr(error, "exceptions", ()):
+        error = inner[0]
+    return error
 
 
 class _NoSession(Exception):

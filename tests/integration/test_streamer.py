@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from channel.wakeups import ring
+from channel.wakeups import bells_folder, ring
 from fakes.monitor_host import MonitorHost
 from harness_adapters.callers import CLAUDE_CLIENT
 from harness_adapters.claude.framing import decode
@@ -282,6 +282,34 @@ async def test_a_file_that_is_no_database_is_said_in_one_line(claude: ClaudeStan
     assert str(broken) in said
     assert "run the same command again" in said
     assert broken.read_bytes() == before
+
+
+@pytest.mark.fault("F17")
+async def test_bells_that_can_t_be_hung_are_said_in_one_line(claude: ClaudeStandIn) -> None:
+    bells = bells_folder(claude.database)
+    bells.write_text("in the way")
+    with anyio.fail_after(LIMIT_S):
+        said = await said_at_its_end(claude)
+    assert f"{bells} can't be used" in said
+    assert "run the same command again" in said
+
+
+@pytest.mark.fault("F17")
+async def test_a_fault_of_ours_is_said_in_one_line_and_its_traceback_goes_to_standard_error(
+    claude: ClaudeStandIn,
+) -> None:
+    await claude.peer.send(TEXT, BOB)
+    with anyio.fail_after(LIMIT_S):
+        async with claude.monitor():
+            await claude.channel.until_states(["seen"], to=BOB)
+        await run_sql(claude, "UPDATE deliveries SET state = 'accepted', place = 'no place that we wrote'")
+        async with claude.monitor() as host:
+            assert await host.wait_ended() == 1
+            await claude.notifications.wait_for(lambda each: each.kind == "failed")
+    (said,) = claude.said
+    assert said.startswith("agent-channel: it failed (JSONDecodeError(")
+    assert said.endswith("The messages wait; run the same command again.")
+    assert b"Traceback" in host.stderr
 
 
 @pytest.mark.fault("F17")
