@@ -115,6 +115,7 @@ def caller_of(meta: Mapping[str, Any], client_version: str, server: ProcessIdent
     owner = owner or server
     environment = processes.environment(owner.pid) or {}
     home = _home_in(environment)
+    program = owner_from(owner.pid)
     return Caller(
         address=address_of(thread_id, home),
         harness=HARNESS,
@@ -123,9 +124,9 @@ def caller_of(meta: Mapping[str, Any], client_version: str, server: ProcessIdent
         thread_id=thread_id,
         codex_home=str(home),
         codex_sqlite_home=environment.get(SQLITE_HOME),
-        codex_path=processes.executable_path(owner.pid),
+        codex_path=processes.executable_path(owner.pid) if program.executable() is not None else None,
         codex_version=client_version or None,
-        runs_exec=turn.get("turn_trigger") == "exec" or owner_from(owner.pid).runs_once,
+        runs_exec=turn.get("turn_trigger") == "exec" or program.runs_once,
     )
 
 
