@@ -289,10 +289,12 @@ async def test_a_long_log_is_copied_into_the_database_by_whoever_holds_the_lock(
         await write()
         grown = wal.stat().st_size
         assert grown > 2 * WAL_BYTES_BEFORE_CHECKPOINT
+        assert path.stat().st_size < WAL_BYTES_BEFORE_CHECKPOINT  # nothing was copied under another's lock
 
         os.close(held)
         await write()  # copied at the end of these, so the next begin at the log's start again
         await write()
+        assert path.stat().st_size > grown
         assert wal.stat().st_size < 2.5 * grown
 
 
