@@ -25,7 +25,7 @@ from channel.withdrawals import withdraw_pending
 
 ABSENCE_GRACE_MS = 30_000
 """A key that is in neither place may be on its way from one to the other: a 6 s hook was measured
-(facts/codex.md, fact 5). After this long it is called uncertain."""
+with Codex 0.171.0. After this long it is called uncertain."""
 
 AFTER_WITHDRAWAL = "after withdrawal"
 """The detail of a delivery that was seen although a person had withdrawn it."""
