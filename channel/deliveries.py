@@ -133,7 +133,7 @@ class Deliveries:
             if row["term"] < lease.term:
                 event, why = Event.WAITER_DIED, "the process that handed it over is gone"
             elif row["term"] == lease.term:
-                event, why = BROKEN_OFF[Policy(row["policy"])], "the session ended without an answer"
+                event, why = BROKEN_OFF[Policy(row["policy"])], "the way to the harness closed without an answer"
             else:
                 continue  # this lease is lost, and the new holder is at it
             outcomes.append(Outcome(row["delivery_id"], event, why, term=row["term"]))

@@ -17,6 +17,7 @@
     │   ├── UnknownDelivery
     │   ├── DecisionRefused
     │   └── RoleLost
+    ├── LeaseHeld                 a living process is the waiter of the address already
     ├── LeaseLost                 another process is the waiter of the address now
     ├── IllegalTransition         a state and an event that no table joins: a fault of ours
     └── StoreUnavailable          the file can't be used now
@@ -149,6 +150,14 @@ class RoleLost(NotPossible):
             f"Another session has joined the room {room!r} as {name!r} and holds that role now. "
             "Do not join under this name again unless your user asks; another name is free to use."
         )
+
+
+class LeaseHeld(ChannelError):
+    """A living process is the waiter of the address already; whoever gets this serves it not, or waits."""
+
+    def __init__(self, process: str) -> None:
+        self.process = process
+        super().__init__("Another process serves this session's deliveries already.")
 
 
 class LeaseLost(ChannelError):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from channel.clock import Clock
 from channel.database import Database
-from channel.errors import ChannelError, LeaseLost
+from channel.errors import LeaseHeld, LeaseLost
 from channel.presence import Presence
 from channel.queries import sql
 
@@ -17,14 +17,6 @@ class Lease(NamedTuple):
     address: str
     process: str
     term: int
-
-
-class LeaseHeld(ChannelError):
-    """A living process is the waiter of the address."""
-
-    def __init__(self, process: str) -> None:
-        self.process = process
-        super().__init__("Another process serves this session's deliveries already.")
 
 
 class Leases:

@@ -15,8 +15,8 @@ from anyio.abc import TaskGroup, TaskStatus
 from channel.clock import Clock, IdSource
 from channel.database import Database
 from channel.deliveries import Deliveries
-from channel.errors import ChannelError, LeaseLost, SchemaTooNew, StoreUnavailable
-from channel.leases import LeaseHeld, Leases
+from channel.errors import ChannelError, LeaseHeld, LeaseLost, SchemaTooNew, StoreUnavailable
+from channel.leases import Leases
 from channel.wakeups import Bell, bells_folder, open_bell, remove_dead_bells, wait_for_change
 from waiters import status
 from waiters.background import background_tasks

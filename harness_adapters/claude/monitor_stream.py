@@ -14,8 +14,7 @@ from pathlib import Path
 import anyio
 
 from channel.clock import Clock, SystemClock
-from channel.errors import LeaseLost, StoreBusy, StoreFull, StoreReadOnly, StoreUnavailable
-from channel.leases import LeaseHeld
+from channel.errors import LeaseHeld, LeaseLost, StoreBusy, StoreFull, StoreReadOnly, StoreUnavailable
 from harness_adapters.claude.addresses import claude_address, keyed_address
 from harness_adapters.claude.pacing import PaceLimits, Pacing
 from harness_adapters.claude.pipe import OutputPipe, ReaderGone

@@ -6,8 +6,8 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from channel.errors import LeaseLost
-from channel.leases import Lease, LeaseHeld, Leases
+from channel.errors import LeaseHeld, LeaseLost
+from channel.leases import Lease, Leases
 from channel.presence import LEASE_TTL_S, Presence
 from tests.unit.world import BOOT, Channel, World, claude
 from waiters import processes

@@ -9,8 +9,7 @@ import anyio
 import pytest
 
 from channel.delivery_states import Event, Policy
-from channel.errors import LeaseLost, SchemaTooNew
-from channel.leases import LeaseHeld
+from channel.errors import LeaseHeld, LeaseLost, SchemaTooNew
 from channel.wakeups import POLL_S, bells_folder, ring
 from fakes.receiver import FakeReceiver, crash, hanging, harness_ended
 from tests.unit.waiters.rig import (
