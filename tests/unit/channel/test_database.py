@@ -1,6 +1,5 @@
 """The file: private from its first moment, changed in whole transactions, left alone when it is not ours."""
 
-import fcntl
 import os
 import random
 import sqlite3
@@ -13,8 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from channel import database as database_module
-from channel.database import COMMITS_BETWEEN_CHECKPOINT_LOOKS, WAL_BYTES_BEFORE_CHECKPOINT, Database, open_database
+from channel.database import Database, open_database
 from channel.errors import SchemaTooNew, StoreBroken, StoreBusy, UnsafePlace
 from channel.migrations import Migration, load_migrations, statements
 from channel.wakeups import bells_folder, open_bell
@@ -269,44 +267,6 @@ async def test_many_may_open_a_new_file_at_once(path: Path) -> None:
             for number in range(20):
                 tasks.start_soon(open_and_write, number)
     assert sorted(rooms(path), key=int) == [str(number) for number in range(20)]
-
-
-async def test_a_long_log_is_copied_into_the_database_by_whoever_holds_the_lock(path: Path) -> None:
-    wal = Path(f"{path}-wal")
-    big = "x" * (3 * WAL_BYTES_BEFORE_CHECKPOINT // COMMITS_BETWEEN_CHECKPOINT_LOOKS)
-
-    async with open_database(path, durable=False) as database:
-
-        async def write() -> None:
-            for _ in range(COMMITS_BETWEEN_CHECKPOINT_LOOKS):
-                async with database.transaction() as transaction:
-                    await transaction.run(
-                        "INSERT INTO rooms (name, policy, created_at_ms) VALUES (hex(randomblob(8)), ?, 0)", (big,)
-                    )
-
-        held = os.open(f"{path}-checkpoint", os.O_RDWR | os.O_CREAT, 0o600)
-        fcntl.flock(held, fcntl.LOCK_EX)
-        await write()
-        grown = wal.stat().st_size
-        assert grown > 2 * WAL_BYTES_BEFORE_CHECKPOINT
-        assert path.stat().st_size < WAL_BYTES_BEFORE_CHECKPOINT  # nothing was copied under another's lock
-
-        os.close(held)
-        await write()  # copied at the end of these, so the next begin at the log's start again
-        await write()
-        assert path.stat().st_size > grown
-        assert wal.stat().st_size < 2.5 * grown
-
-
-async def test_a_checkpoint_that_fails_is_no_error_of_the_transaction_before_it(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(database_module, "WAL_BYTES_BEFORE_CHECKPOINT", 0)
-    async with open_database(path, durable=False) as database:
-        Path(f"{path}-checkpoint").mkdir()
-        for number in range(COMMITS_BETWEEN_CHECKPOINT_LOOKS):
-            await put_room(database, str(number))
-    assert len(rooms(path)) == COMMITS_BETWEEN_CHECKPOINT_LOOKS
 
 
 @pytest.mark.parametrize("durable", [True, False])
