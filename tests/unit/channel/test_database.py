@@ -12,7 +12,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from channel.database import Database, open_database
+from channel import database as database_module
+from channel.database import COMMITS_BETWEEN_CHECKPOINT_LOOKS, Database, open_database
 from channel.errors import SchemaTooNew, StoreBroken, StoreBusy, UnsafePlace
 from channel.migrations import Migration, load_migrations, statements
 from channel.wakeups import bells_folder, open_bell
