@@ -4,7 +4,7 @@ Arguments are checked by hand, since the SDK's own messages would show a model t
 An answer holds no field that says nothing: a model pays for each.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -32,6 +32,9 @@ PROBE_S_MAX = 5.0
 """How long `join` waits for the first word of a Codex thread's app-server: a child needs 0.1 s."""
 
 Answer = dict[str, Any]
+
+ROLES_SHOWN_MAX = 50
+"""In one answer: a harness cuts or refuses a long one, and the command with it. A room keeps a role until it leaves."""
 
 RECIPIENTS_MAX = 200
 """Names in one `to`; a room is a handful of agents."""
@@ -63,12 +66,14 @@ class ToolCalls:
         ring(view.bell for view in (*joined.roles, joined.replaced) if view and view.address in touched)
         trouble = await self._serve_codex(caller, wait=True)
         roles = await self.channel.membership.roles_in(joined.role.room_id)
+        shown = _shown(roles)
         answer: Answer = {
             "room": joined.role.room,
             "name": joined.role.name,
             "channel": str(self.channel.database.path),
-            "registered_roles": [view.name for view in roles if view.connected or view.waiter_active],
-            "role_statuses": {view.name: _status(view) for view in roles if view.role_id != joined.role.role_id},
+            "registered_roles": [view.name for view in shown if _is_live(view)],
+            "role_statuses": {view.name: _status(view) for view in shown if view.role_id != joined.role.role_id},
+            "more_roles": len(roles) - len(shown),
             "policy": joined.policy,
             "pending": joined.pending,
         }
@@ -197,12 +202,24 @@ class _Arguments:
 
 
 def _recipients(sent: Sent) -> Answer:
-    answer: Answer = {
-        "to": {view.name: {"state": "pending", "waiter": _status(view, new=1)} for view in sent.recipients}
-    }
-    if sent.skipped:
-        answer["skipped"] = {view.name: _status(view) for view in sent.skipped}
+    shown, skipped = _shown(sent.recipients), _shown(sent.skipped)
+    answer: Answer = {"to": {view.name: {"state": "pending", "waiter": _status(view, new=1)} for view in shown}}
+    if len(shown) < len(sent.recipients):
+        answer["more_recipients"] = len(sent.recipients) - len(shown)
+    if skipped:
+        answer["skipped"] = {view.name: _status(view) for view in skipped}
+    if len(skipped) < len(sent.skipped):
+        answer["more_skipped"] = len(sent.skipped) - len(skipped)
     return answer
+
+
+def _shown(views: Sequence[RoleView]) -> list[RoleView]:
+    """Those that an answer names, the live ones first."""
+    return sorted(views, key=_is_live, reverse=True)[:ROLES_SHOWN_MAX]
+
+
+def _is_live(view: RoleView) -> bool:
+    return view.connected or view.waiter_active
 
 
 def _status(view: RoleView, new: int = 0) -> str:
