@@ -9,36 +9,17 @@ import pytest
 
 from channel.delivery_states import Event
 from channel.errors import LeaseLost
-from channel.messages import Message, Outcome, PendingDelivery
+from channel.messages import Message, PendingDelivery
 from fakes.clock import FakeClock
 from harness_adapters.claude.framing import FLUSH_UNITS_MAX
 from harness_adapters.claude.pacing import UNLIMITED, Pacing
 from harness_adapters.claude.pipe import OutputPipe
 from harness_adapters.claude.receiver import MonitorReceiver, MonitorSession
+from tests.unit.harness_adapters.recording_waiter import RecordingWaiter
 from waiters.background import background_tasks
 
 WAIT_S = 20
 IN_PARTS = "x" * 7_000
-
-
-class RecordingWaiter:
-    """`lost`: another process is the waiter from now on."""
-
-    def __init__(self) -> None:
-        self.recorded: list[Outcome] = []
-        self.is_stopping = False
-        self.lost = False
-
-    async def say(self, trouble: str) -> None: ...
-
-    async def record(self, *outcomes: Outcome) -> None:
-        self.recorded += outcomes
-
-    async def check_lease(self) -> None:
-        if self.lost:
-            raise LeaseLost("claude:1")
-
-    def wake(self) -> None: ...
 
 
 class Rig:

@@ -7,35 +7,27 @@ import anyio
 
 from channel.delivery_states import Event
 from channel.errors import StoreBusy
-from channel.messages import Message, Outcome, PendingDelivery
+from channel.messages import Message, PendingDelivery
 from fakes.clock import FakeClock
 from harness_adapters.claude.pacing import UNLIMITED, Pacing
 from harness_adapters.claude.pipe import OutputPipe
 from harness_adapters.claude.receiver import BLOCKED_AFTER_S, MonitorReceiver
+from tests.unit.harness_adapters.recording_waiter import RecordingWaiter
 
 WAIT_S = 20
 
 
-class WaiterOfALockedStore:
+class WaiterOfALockedStore(RecordingWaiter):
     """It can't say how it goes; what it is given to record arrives later, when the lock is gone."""
 
-    is_stopping = False
-
     def __init__(self) -> None:
-        self.recorded: list[Outcome] = []
+        super().__init__()
         self.has_tried_to_say = anyio.Event()
 
     async def say(self, trouble: str) -> None:
         if trouble:
             self.has_tried_to_say.set()
             raise StoreBusy
-
-    async def record(self, *outcomes: Outcome) -> None:
-        self.recorded += outcomes
-
-    async def check_lease(self) -> None: ...
-
-    def wake(self) -> None: ...
 
 
 async def test_that_a_blocked_reader_can_not_be_reported_does_not_end_the_stream() -> None:

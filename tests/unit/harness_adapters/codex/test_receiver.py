@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from channel.delivery_states import Event
-from channel.messages import Message, Outcome, PendingDelivery, key_of
+from channel.messages import Message, PendingDelivery, key_of
 from fakes.clock import FakeClock
 from harness_adapters.codex.app_server import AppServer
 from harness_adapters.codex.jsonrpc_peer import ErrorAnswer
@@ -17,28 +17,13 @@ from harness_adapters.codex.thread_queue import LateAdd
 from harness_adapters.codex.threads import Thread
 from harness_adapters.codex.wire import Added
 from tests.unit.harness_adapters.codex.conversation import THREAD, Conversation, row
+from tests.unit.harness_adapters.recording_waiter import RecordingWaiter
 from waiters import processes, status
 from waiters.receiver import NotNow
 
 KEY = key_of("c", 1)
 FULL = (-32600, "queue cannot contain more than 100 submissions")
 PROVES_NOTHING = ErrorAnswer(-32603, "database is locked")
-
-
-class RecordingWaiter:
-    is_stopping = False
-
-    def __init__(self) -> None:
-        self.recorded: list[Outcome] = []
-
-    async def say(self, trouble: str) -> None: ...
-
-    async def record(self, *outcomes: Outcome) -> None:
-        self.recorded += outcomes
-
-    async def check_lease(self) -> None: ...
-
-    def wake(self) -> None: ...
 
 
 class Rig:
