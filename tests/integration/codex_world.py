@@ -17,6 +17,7 @@ from fakes.codex_app_server import write_executable
 from fakes.codex_store import CodexHome
 from fakes.codex_thread import new_thread
 from harness_adapters.codex.envelope import ORIGIN
+from harness_adapters.codex.wire import METHODS_EVER_SENT
 from tests.another_session import ROOM, AnotherSession, ChannelView, open_view
 from tests.codex_sessions import SENDER, delivery_of, thread_session
 
@@ -28,15 +29,6 @@ ADD, LIST, ITEMS = "thread/queue/add", "thread/queue/list", "thread/items/list"
 
 RESTS_S = [1, 2, 4, 8, 16, 32, 60, 60, 60]
 """At least so long the other end is left alone after each time that it failed."""
-
-METHODS = {
-    "initialize",
-    "initialized",
-    "thread/queue/add",
-    "thread/queue/list",
-    "thread/items/list",
-    "thread/turns/list",
-}
 """All that may ever be sent to an app-server: written out, so that the product's own list is held against it."""
 
 
@@ -104,7 +96,7 @@ class World:
 
 @asynccontextmanager
 async def codex_world(root: Path) -> AsyncIterator[World]:
-    """A world under `root`; at its end no app-server was asked anything but METHODS."""
+    """A world under `root`; at its end no app-server was asked anything but METHODS_EVER_SENT."""
     codex_home = root / ".codex"
     codex_home.mkdir()
     home, clock = CodexHome(codex_home), FakeClock()
@@ -114,7 +106,7 @@ async def codex_world(root: Path) -> AsyncIterator[World]:
         yield World(home, write_executable(root / "codex"), new_thread(home), clock, view, sender)
     asked = {entry["method"] for entry in home.received() if entry["method"] is not None}
     home.close()
-    assert asked <= METHODS
+    assert asked <= METHODS_EVER_SENT
 
 
 def envelope(message_id: int, text: str) -> str:

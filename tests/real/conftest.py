@@ -1,5 +1,6 @@
 """Fixtures of the tests with real binaries: each test has its own HOME, and its own fake model."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -22,3 +23,12 @@ async def codex(tmp_path: Path, responses_api: ResponsesApi) -> AsyncIterator[Co
     async with codex_home(tmp_path) as home:
         home.configure(responses_api.url, {"probe": home.probe()})
         yield home
+
+
+@pytest.fixture
+def environment(codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The product starts its app-servers from here: let them live in the HOME of the test."""
+    for name in os.environ:
+        monkeypatch.delenv(name)
+    for name, value in codex.environment().items():
+        monkeypatch.setenv(name, value)

@@ -31,15 +31,6 @@ LOOKS_WHILE_UNCERTAIN = 3
 HAND_OVER = ["sent", "hand_over_recorded", "answered"]
 
 
-@pytest.fixture
-def environment(codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The product starts its app-servers from here: let them live in the HOME of the test."""
-    for name in os.environ:
-        monkeypatch.delenv(name)
-    for name, value in codex.environment().items():
-        monkeypatch.setenv(name, value)
-
-
 @asynccontextmanager
 async def served_thread(
     codex: CodexHome, owner: AppServer, hurry: float = 1.0

@@ -41,15 +41,6 @@ WHERE e.event = 'answer_lost' GROUP BY d.state
 _UNDECIDED = "SELECT 1 FROM deliveries WHERE state IN ('pending', 'handed_over') LIMIT 1"
 
 
-@pytest.fixture
-def environment(codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The product starts its app-servers from here: let them live in the HOME of the test."""
-    for name in os.environ:
-        monkeypatch.delenv(name)
-    for name, value in codex.environment().items():
-        monkeypatch.setenv(name, value)
-
-
 @pytest.mark.fault("F22")
 async def test_a_child_killed_at_random_adds_nothing_twice_and_loses_nothing_in_silence(
     codex: CodexHome, responses_api: ResponsesApi, environment: None
