@@ -28,7 +28,7 @@ test-old-codex: install ## Join and send with a real Codex from before the queue
 bench: install ## Times, against floors measured in the same run
 	$(BIN)/python -m tests.bench
 
-growth: install ## A million handled messages: the time of each call, then of removing them (5 minutes, 1 GB)
+growth: install ## A million handled messages: the time of each call, then of removing them (8 minutes, 1 GB)
 	$(BIN)/python -m tests.bench.growth
 
 check: install ## Format, lint, types, architecture
