@@ -112,7 +112,7 @@ def _server_command(user: NewUser) -> Path:
 
 
 def check_permission_rule(user: NewUser, command: str) -> None:
-    """It is the very command that `join` returns; nothing where the script is started by a shell, as for a long path."""
+    """It is the very command that `join` returns; none where a shell starts the script, as it does for a long path."""
     program = (
         "from harness_adapters.claude.launch_command import launch_command;"
         "from harness_adapters.composition import default_database as d; print(launch_command(d(), d(), None))"
@@ -121,7 +121,7 @@ def check_permission_rule(user: NewUser, command: str) -> None:
     assert user.run(command) == f"Bash({returned})\n"
     started_by_shell = user.home / "bin" / "agent-channel-mcp"
     started_by_shell.parent.mkdir()
-    started_by_shell.write_text("#!/bin/sh\n'''exec' \"/a path/python\" \"$0\" \"$@\"\n")
+    started_by_shell.write_text('#!/bin/sh\n\'\'\'exec\' "/a path/python" "$0" "$@"\n')
     started_by_shell.chmod(0o700)
     user.environment["PATH"] = f"{started_by_shell.parent}:{user.environment['PATH']}"
     assert user.run(command) == ""
