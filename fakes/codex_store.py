@@ -286,6 +286,10 @@ class CodexHome:
             )
             return int(self._read("SELECT times FROM passages WHERE place = ?", (place,))[0]["times"])
 
+    def passages(self) -> dict[str, int]:
+        """How often each place was passed since `set_faults`, of those at which a fault was set."""
+        return {row["place"]: row["times"] for row in self._read("SELECT * FROM passages", ())}
+
     def forget_passages(self) -> None:
         self._write("DELETE FROM passages", ())
 

@@ -90,7 +90,7 @@ class ClaudeStandIn:
         """Run the command in a Monitor; what it tells the session is recorded in the transcript."""
         async with monitor(self.command, clock=SystemClock(), environment=self.environment) as host:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._take_notifications, host)
+                tasks.start_soon(self.take_notifications, host)
                 yield host
                 tasks.cancel_scope.cancel()
 
@@ -128,7 +128,8 @@ class ClaudeStandIn:
         with self._transcript.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
 
-    async def _take_notifications(self, host: MonitorHost) -> None:
+    async def take_notifications(self, host: MonitorHost) -> None:
+        """Take what a Monitor tells the session, as long as it tells anything."""
         while True:
             notification = await host.notifications.next()
             if notification.text:

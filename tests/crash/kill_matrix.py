@@ -1,0 +1,146 @@
+"""`make kill-matrix`: processes die at every place, alone, in pairs, and at random instants. What came of it: a table.
+
+    python -m tests.crash.kill_matrix [--seed N] [--pairs 100] [--instants 1000] [--jobs 2] [--only RECEIVER] [--write]
+
+Real processes of the product against the fake harnesses; exit status 1 if anything was lost, given twice, or left
+behind. `--write` puts the table into RELIABILITY.md.
+"""
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+import anyio
+
+from tests import reliability_page
+from tests.crash import places
+from tests.crash.cases import LIVES, Case
+from tests.crash.checks import Verdict
+from tests.crash.instants import KILLS_A_WORLD
+from tests.crash.run import Result, Runner, runner
+
+COUNTS = ("delivered", "repeated", "uncertain", "withdrawn", "lost", "twice")
+RANDOM_SIDES = ("monitor", "queue")
+
+
+@dataclass
+class Row:
+    """A line of the table: cases of one kind, added up."""
+
+    receiver: str
+    place: str
+    cases: int = 0
+    broken: int = 0
+    counts: Verdict = field(default_factory=Verdict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is run. `instants`: kills a side; `is_short`: only the first passing of each place, and only deaths."""
+
+    seed: int
+    pairs: int
+    instants: int
+    jobs: int
+    only: Sequence[str]
+    is_short: bool = False
+
+
+class Matrix:
+    """Adds results up, and tells of each that broke a promise."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.failed: list[Result] = []
+        self.did_not_come: list[Case] = []
+        self._rows: dict[tuple[str, str], Row] = {}
+
+    def add(self, result: Result, place: str = "") -> None:
+        place = place or result.case.place
+        row = self._rows.setdefault((result.case.receiver, place), Row(result.case.receiver, place))
+        row.cases += max(1, result.kills)
+        for name in COUNTS:
+            setattr(row.counts, name, getattr(row.counts, name) + getattr(result.verdict, name))
+        if not result.verdict.holds:
+            row.broken += 1
+            self.failed.append(result)
+            print(f"BROKEN: {result.case}: {result.verdict}", flush=True)
+        elif not result.came:
+            self.did_not_come.append(result.case)
+
+    def table(self) -> str:
+        head = ["receiver and place", "deaths", *COUNTS]
+        rows = [
+            [f"{row.receiver}: {row.place}", row.cases, *(getattr(row.counts, name) for name in COUNTS)]
+            for _, row in sorted(self._rows.items())
+        ]
+        total = ["**all**", *(sum(int(str(row[at])) for row in rows) for at in range(1, len(head)))]
+        return reliability_page.table(head, [*rows, total])
+
+    def report(self, took_s: float) -> str:
+        """The table, and under what it was made."""
+        return (
+            f"Seed {self.seed}; {reliability_page.machine()}; against the fake harnesses; {took_s / 60:.0f} minutes. "
+            f"Cases that broke a promise: {len(self.failed)}. "
+            f"Deaths that were planned and did not come: {len(self.did_not_come)}.\n\n{self.table()}"
+        )
+
+
+async def cases_of(runner: Runner, plan: Plan) -> list[Case]:
+    """All that the plan asks for, from what each receiver's life passes when nothing goes wrong."""
+    dice = Random(plan.seed)
+    found: list[Case] = []
+    for receiver in plan.only:
+        untouched = await runner.run(Case(receiver, ("",)))
+        if not untouched.verdict.holds:
+            raise RuntimeError(f"{receiver} without any fault: {untouched.verdict}")
+        every = places.walked(receiver, untouched.first_trace)
+        first = places.first_passings(every)
+        found += places.singles(receiver, first if plan.is_short else every)
+        found += () if plan.is_short else places.stopped(receiver, first)
+        found += places.pairs(receiver, first, plan.pairs, dice)
+    times = 1 if plan.is_short else 2
+    return [*found, *(case for case in places.of_the_server(times) if case.receiver in plan.only)]
+
+
+async def run(plan: Plan) -> Matrix:
+    """The whole matrix."""
+    matrix = Matrix(plan.seed)
+    dice = Random(plan.seed)
+    async with runner() as each:
+        cases = await cases_of(each, plan)
+        print(f"{len(cases)} cases, {plan.instants} random instants a side; seed {plan.seed}", flush=True)
+        await each.run_all(cases, plan.jobs, matrix.add)
+        worlds = -(-plan.instants // KILLS_A_WORLD)
+        sides = [(side, dice.randrange(2**32)) for side in RANDOM_SIDES if side in plan.only for _ in range(worlds)]
+        await each.run_all_at_random(sides, plan.jobs, lambda result: matrix.add(result, "random instants"))
+    return matrix
+
+
+def main(arguments: Iterable[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash.kill_matrix", description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    parser.add_argument(
+        "--pairs", type=int, default=100, metavar="N", help="pairs of deaths a receiver, drawn by the seed"
+    )
+    parser.add_argument("--instants", type=int, default=1_000, metavar="N", help="random instants a side")
+    parser.add_argument("--jobs", type=int, default=4, metavar="N", help="cases at a time")
+    parser.add_argument("--only", choices=LIVES, action="append", metavar="RECEIVER", help=", ".join(LIVES))
+    parser.add_argument("--write", action="store_true", help="put the table into RELIABILITY.md")
+    chosen = parser.parse_args(None if arguments is None else list(arguments))
+    plan = Plan(chosen.seed, chosen.pairs, chosen.instants, chosen.jobs, chosen.only or list(LIVES))
+    began_at = time.monotonic()
+    matrix = anyio.run(run, plan)
+    report = matrix.report(time.monotonic() - began_at)
+    print(report)
+    if chosen.write:
+        reliability_page.put("kill matrix", report)
+    return 1 if matrix.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
