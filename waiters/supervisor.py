@@ -147,14 +147,14 @@ class Supervisor:
     async def stop(self, grace_s: float) -> None:
         """Begin nothing new; wait for what is being written, and for the leases' release, `grace_s` at most."""
         self._stopping = True
+        if self._bell is not None:
+            self._bell.remove()  # at once: the process may be ended before its waiters are
         for loop in self._loops:
             loop.stop()
         with anyio.move_on_after(grace_s):
             while self._loops:
                 self._no_loops = anyio.Event()
                 await self._no_loops.wait()
-        if self._bell is not None:
-            self._bell.remove()
 
     async def _serve(self, address: str, receiver: Receiver, on_end: Callable[[], None] | None) -> None:
         served = self._served[address]
