@@ -1,4 +1,4 @@
-"""Many processes on one file, killed at random, for seconds; `python -m tests.crash.crowd --minutes 10` is the campaign."""
+"""Many processes on one file, killed at random for some seconds; the campaign is `python -m tests.crash.crowd`."""
 
 import random
 
