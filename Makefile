@@ -14,7 +14,7 @@ UV := $(shell command -v uv)
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-old-codex bench check format constraints install install-real clean
+.PHONY: demo test test-old-codex bench soak check format constraints install install-real clean
 
 demo: install ## Two harnesses, one channel, messages both ways
 	@$(BIN)/python -m tests.demo $(if $(CODEX),--codex '$(CODEX)')
@@ -30,6 +30,9 @@ bench: install ## Times, against floors measured in the same run
 
 growth: install ## A million handled messages: the time of each call, then of removing them (8 minutes, 1 GB)
 	$(BIN)/python -m tests.bench.growth
+
+soak: install ## Everything killed at random for MINUTES (10): TROUBLE=stop or lock for other troubles; SEED, WRITE=1
+	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),10) $(if $(TROUBLE),--trouble $(TROUBLE)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write)
 
 check: install ## Format, lint, types, architecture
 	$(BIN)/ruff format --check
