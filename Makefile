@@ -14,7 +14,7 @@ UV := $(shell command -v uv)
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-old-codex bench soak check format constraints install install-real clean
+.PHONY: demo test test-old-codex bench soak kill-matrix crowd check format constraints install install-real clean
 
 demo: install ## Two harnesses, one channel, messages both ways
 	@$(BIN)/python -m tests.demo $(if $(CODEX),--codex '$(CODEX)')
@@ -33,6 +33,12 @@ growth: install ## A million handled messages: the time of each call, then of re
 
 soak: install ## Everything killed at random for MINUTES (10): TROUBLE=stop or lock for other troubles; SEED, WRITE=1
 	$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),10) $(if $(TROUBLE),--trouble $(TROUBLE)) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write)
+
+kill-matrix: install ## Processes die at every place, in pairs (PAIRS) and at random (INSTANTS); SEED, WRITE=1
+	$(BIN)/python -m tests.crash.kill_matrix --pairs $(or $(PAIRS),100) --instants $(or $(INSTANTS),1000) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write)
+
+crowd: install ## Eight servers and eight streamers on one file, killed at random for MINUTES (10); SEED, WRITE=1
+	$(BIN)/python -m tests.crash.crowd --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write)
 
 check: install ## Format, lint, types, architecture
 	$(BIN)/ruff format --check

@@ -1,6 +1,6 @@
 """`make kill-matrix`: processes die at every place, alone, in pairs, and at random instants. What came of it: a table.
 
-    python -m tests.crash.kill_matrix [--seed N] [--pairs 100] [--instants 1000] [--jobs 2] [--only RECEIVER] [--write]
+    python -m tests.crash.kill_matrix [--seed N] [--pairs 100] [--instants 1000] [--kills 50] [--only RECEIVER] [--write]
 
 Real processes of the product against the fake harnesses; exit status 1 if anything was lost, given twice, or left
 behind. `--write` puts the table into RELIABILITY.md.
@@ -40,13 +40,18 @@ class Row:
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is run. `instants`: kills a side; `is_short`: only the first passing of each place, and only deaths."""
+    """How much is run.
+
+    `instants`: kills a side. `kills`: of each kind of process, after which nothing may be left. `is_short`: only
+    the first passing of each place, and only deaths.
+    """
 
     seed: int
     pairs: int
     instants: int
     jobs: int
     only: Sequence[str]
+    kills: int = 0
     is_short: bool = False
 
 
@@ -57,6 +62,8 @@ class Matrix:
         self.seed = seed
         self.failed: list[Result] = []
         self.did_not_come: list[Case] = []
+        self.killed: dict[str, int] = {}
+        """Of each kind of process, one after another in one world."""
         self._rows: dict[tuple[str, str], Row] = {}
 
     def add(self, result: Result, place: str = "") -> None:
@@ -86,7 +93,9 @@ class Matrix:
         return (
             f"Seed {self.seed}; {reliability_page.machine()}; against the fake harnesses; {took_s / 60:.0f} minutes. "
             f"Cases that broke a promise: {len(self.failed)}. "
-            f"Deaths that were planned and did not come: {len(self.did_not_come)}.\n\n{self.table()}"
+            f"Deaths that were planned and did not come: {len(self.did_not_come)}. Killed in one world, with no process "
+            f"and no file left: {', '.join(f'{kind} {times} times' for kind, times in self.killed.items()) or 'none'}."
+            f"\n\n{self.table()}"
         )
 
 
@@ -118,6 +127,9 @@ async def run(plan: Plan) -> Matrix:
         worlds = -(-plan.instants // KILLS_A_WORLD)
         sides = [(side, dice.randrange(2**32)) for side in RANDOM_SIDES if side in plan.only for _ in range(worlds)]
         await each.run_all_at_random(sides, plan.jobs, lambda result: matrix.add(result, "random instants"))
+        if plan.kills:
+            result, matrix.killed = await each.run_kills_of_each_kind(plan.kills)
+            matrix.add(result, "each kind of process")
     return matrix
 
 
@@ -128,11 +140,12 @@ def main(arguments: Iterable[str] | None = None) -> int:
         "--pairs", type=int, default=100, metavar="N", help="pairs of deaths a receiver, drawn by the seed"
     )
     parser.add_argument("--instants", type=int, default=1_000, metavar="N", help="random instants a side")
+    parser.add_argument("--kills", type=int, default=50, metavar="N", help="of each kind of process, in one world")
     parser.add_argument("--jobs", type=int, default=4, metavar="N", help="cases at a time")
     parser.add_argument("--only", choices=LIVES, action="append", metavar="RECEIVER", help=", ".join(LIVES))
     parser.add_argument("--write", action="store_true", help="put the table into RELIABILITY.md")
     chosen = parser.parse_args(None if arguments is None else list(arguments))
-    plan = Plan(chosen.seed, chosen.pairs, chosen.instants, chosen.jobs, chosen.only or list(LIVES))
+    plan = Plan(chosen.seed, chosen.pairs, chosen.instants, chosen.jobs, chosen.only or list(LIVES), chosen.kills)
     began_at = time.monotonic()
     matrix = anyio.run(run, plan)
     report = matrix.report(time.monotonic() - began_at)

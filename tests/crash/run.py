@@ -13,9 +13,14 @@ import anyio
 from tests.crash.cases import Case, live
 from tests.crash.checks import Verdict, judge
 from tests.crash.instants import KILLS_A_WORLD, kill_at_random
-from tests.crash.leftovers import left_files, processes_of, until_no_process_is_left
+from tests.crash.leftovers import kill_each_kind, left_files, processes_of, until_no_process_is_left
 from tests.crash.world import World, crash_world
 from tests.crash.zygote import Zygote, zygote
+
+BOTH = "both receivers"
+
+KILL_S_MAX = 30.0
+"""For one kill of each kind."""
 
 CASE_S_MAX = 90.0
 """A case takes two to eight seconds on a quiet machine, and some wait for a lease to be renewed."""
@@ -58,6 +63,18 @@ class Runner:
 
         case = Case(receiver, (f"at random, seed {seed}",))
         return replace(await self._run(case, life, CASE_S_MAX * KILLS_A_WORLD / 4), kills=KILLS_A_WORLD)
+
+    async def run_kills_of_each_kind(self, times: int) -> tuple[Result, dict[str, int]]:
+        """So many kills of each kind of process in one world; and how often each was killed."""
+        killed: dict[str, int] = {}
+
+        async def life(world: World) -> bool:
+            killed.update(await kill_each_kind(world, times))
+            return True
+
+        case = Case(BOTH, ("one kind after another",))
+        result = await self._run(case, life, CASE_S_MAX + KILL_S_MAX * times)
+        return replace(result, kills=sum(killed.values())), killed
 
     async def _run(self, case: Case, life: Callable[[World], Awaitable[bool]], seconds: float) -> Result:
         self._worlds += 1
