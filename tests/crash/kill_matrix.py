@@ -1,6 +1,6 @@
 """`make kill-matrix`: processes die at every place, alone, in pairs, and at random instants. What came of it: a table.
 
-    python -m tests.crash.kill_matrix [--seed N] [--pairs 100] [--instants 1000] [--kills 50] [--only RECEIVER] [--write]
+    python -m tests.crash.kill_matrix [--seed N] [--pairs 100] [--instants 1000] [--kills 50] [--write]
 
 Real processes of the product against the fake harnesses; exit status 1 if anything was lost, given twice, or left
 behind. `--write` puts the table into RELIABILITY.md.
@@ -90,12 +90,12 @@ class Matrix:
 
     def report(self, took_s: float) -> str:
         """The table, and under what it was made."""
+        killed = ", ".join(f"{kind} {times} times" for kind, times in self.killed.items())
         return (
             f"Seed {self.seed}; {reliability_page.machine()}; against the fake harnesses; {took_s / 60:.0f} minutes. "
             f"Cases that broke a promise: {len(self.failed)}. "
-            f"Deaths that were planned and did not come: {len(self.did_not_come)}. Killed in one world, with no process "
-            f"and no file left: {', '.join(f'{kind} {times} times' for kind, times in self.killed.items()) or 'none'}."
-            f"\n\n{self.table()}"
+            f"Planned deaths that did not come: {len(self.did_not_come)}. "
+            f"Killed in one world, with no process and no file left: {killed or 'none'}.\n\n{self.table()}"
         )
 
 
@@ -149,6 +149,8 @@ def main(arguments: Iterable[str] | None = None) -> int:
     began_at = time.monotonic()
     matrix = anyio.run(run, plan)
     report = matrix.report(time.monotonic() - began_at)
+    for case in matrix.did_not_come:
+        print(f"did not come: {case}")
     print(report)
     if chosen.write:
         reliability_page.put("kill matrix", report)
