@@ -305,16 +305,16 @@ class Streamer:
 
 
 @asynccontextmanager
-async def crash_world(root: Path, starter: Zygote) -> AsyncIterator[World]:
-    """A room with SENDER (this process), CLAUDE_ROLE (a session with no streamer) and CODEX_ROLE (a closed thread)."""
+async def crash_world(
+    root: Path, starter: Zygote, codex_side: tuple[Path, Path, str] | None = None
+) -> AsyncIterator[World]:
+    """A room with SENDER (this process), CLAUDE_ROLE (a session with no streamer) and CODEX_ROLE (a closed thread).
+
+    `codex_side`: binary, CODEX_HOME and thread of a real Codex; None: the fakes.
+    """
     root.mkdir(parents=True)
-    codex_home = root / ".codex"
-    codex_home.mkdir()
+    codex, codex_home, thread = codex_side or _fake_codex(root)
     home, clock = CodexHome(codex_home), CommonClock.beginning_now(TIMES)
-    codex = root / "bin" / "codex"
-    codex.parent.mkdir()
-    write_executable(codex)
-    thread = new_thread(home)
     async with open_view(root / "channel" / "channel.db", clock) as view:
         world = World(root, clock, view, ClaudeStandIn(root, view), home, codex, thread, starter)
         own = view.channel.process.to_text()
@@ -326,3 +326,13 @@ async def crash_world(root: Path, starter: Zygote) -> AsyncIterator[World]:
         await world.claude.join(CLAUDE_ROLE)
         yield world
     home.close()
+
+
+def _fake_codex(root: Path) -> tuple[Path, Path, str]:
+    codex, codex_home = root / "bin" / "codex", root / ".codex"
+    codex.parent.mkdir()
+    codex_home.mkdir()
+    home = CodexHome(codex_home)
+    thread = new_thread(home)
+    home.close()
+    return write_executable(codex), codex_home, thread
