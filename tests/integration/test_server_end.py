@@ -79,6 +79,7 @@ async def test_the_server_ends_in_time_and_says_that_its_waiter_is_gone(
     assert not Path(served["bell"]).exists()
 
 
+@pytest.mark.fault("F30")
 @pytest.mark.fault("F31")
 @pytest.mark.parametrize("end", ENDS)
 async def test_a_server_that_nobody_has_spoken_to_yet_ends_too(harness: HarnessStandIn, end: End) -> None:
