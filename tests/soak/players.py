@@ -68,7 +68,7 @@ class Player:
                 return None
             order = json.dumps({"tool": tool, "arguments": arguments}).encode() + b"\n"
             with (
-                anyio.move_on_after(CALL_S_MAX),
+                anyio.move_on_after(CALL_S_MAX, shield=True),
                 suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, anyio.IncompleteRead),
             ):
                 await process.stdin.send(order)
