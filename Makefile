@@ -14,7 +14,7 @@ UV := $(shell command -v uv)
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-old-codex bench soak kill-matrix crowd check format constraints install install-real clean
+.PHONY: demo test test-old-codex bench soak kill-matrix crowd simulate check format constraints install install-real clean
 
 demo: install ## Two harnesses, one channel, messages both ways
 	@$(BIN)/python -m tests.demo $(if $(CODEX),--codex '$(CODEX)')
@@ -39,6 +39,9 @@ kill-matrix: install ## Processes die at every place, in pairs (PAIRS) and at ra
 
 crowd: install ## Eight servers and eight streamers on one file, killed at random for MINUTES (10); SEED, WRITE=1
 	$(BIN)/python -m tests.crash.crowd --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write)
+
+simulate: install ## All of it under a simulated clock: SEED=1 STEPS=10000 replays; SEEDS=20 runs many; ARGS=--planted or --trace
+	@$(BIN)/python -m tests.simulation --seed $(or $(SEED),1) --steps $(or $(STEPS),10000) --seeds $(or $(SEEDS),1) $(ARGS)
 
 check: install ## Format, lint, types, architecture
 	$(BIN)/ruff format --check

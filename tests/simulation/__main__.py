@@ -1,0 +1,46 @@
+"""`make simulate`: run seeds, print the table, and end at the first broken promise with all that led to it.
+
+python -m tests.simulation --seed 7 --steps 10000 --trace      # replay one, line by line
+python -m tests.simulation --seeds 20 --write                  # seeds 1 to 20, into RELIABILITY.md
+python -m tests.simulation --planted                           # at which step each planted bug is noticed
+"""
+
+import argparse
+
+from tests import reliability_page
+from tests.simulation import report
+from tests.simulation.simulation import Broken, simulate
+
+STEPS = 10_000
+SEEDS_FOR_A_PLANTED_BUG = 12
+
+
+def main() -> int:
+    """The exit status: 1 if a promise was broken, or a planted bug was not noticed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=1, help="the first seed")
+    parser.add_argument("--seeds", type=int, default=1, help="how many, one after the other")
+    parser.add_argument("--steps", type=int, default=STEPS, help="of each, before the world is let settle")
+    parser.add_argument("--trace", action="store_true", help="print each step")
+    parser.add_argument("--planted", action="store_true", help="run the planted bugs instead")
+    parser.add_argument("--write", action="store_true", help="put the table into RELIABILITY.md")
+    chosen = parser.parse_args()
+    seeds = range(chosen.seed, chosen.seed + (SEEDS_FOR_A_PLANTED_BUG if chosen.planted else chosen.seeds))
+    all_is_well = True
+    try:
+        if chosen.planted:
+            table, all_is_well = report.planted(seeds, chosen.steps)
+        else:
+            table = report.runs([simulate(seed, chosen.steps, print if chosen.trace else None) for seed in seeds])
+    except Broken as broken:
+        print(broken)
+        return 1
+    said = f"{report.head(seeds, chosen.steps)}\n\n{table}"
+    print(said)
+    if chosen.write:
+        reliability_page.put("planted bugs" if chosen.planted else "simulation", said)
+    return 0 if all_is_well else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
