@@ -80,11 +80,15 @@ class Runner:
         self._worlds += 1
         root = self._folder / f"world-{self._worlds}"
         async with crash_world(root, self._starter) as world:
-            came = False
+            came, failure = False, ""
             with anyio.move_on_after(seconds) as limit:
-                came = await life(world)
-                await until_no_process_is_left(world)
+                try:
+                    came = await life(world)
+                    await until_no_process_is_left(world)
+                except Exception as error:  # a campaign goes on, and fails at its end
+                    failure = f"the case itself failed: {error!r}"
             verdict = judge(world)
+            verdict.broken += [failure] if failure else []
             if limit.cancelled_caught:
                 left = processes_of(world.root)
                 verdict.broken.append(f"no rest within {seconds:g} s: {await _told(world)}; processes left: {left}")

@@ -94,9 +94,10 @@ class ServerProcess:
 
     async def end(self) -> None:
         """As a harness ends it, in order; one that is dead already is no matter."""
-        if self.lives:
-            os.kill(self.identity.pid, signal.SIGCONT)
-            os.kill(self.identity.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            if self.lives:
+                os.kill(self.identity.pid, signal.SIGCONT)
+                os.kill(self.identity.pid, signal.SIGTERM)
         await self.wait_ended()
 
     async def wait_ended(self) -> None:
@@ -296,7 +297,8 @@ class Streamer:
             await anyio.sleep(LOOK_S)
         pid = self.trace.pid
         if not self.ended and pid is not None:
-            os.kill(pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # it died just now
+                os.kill(pid, signal.SIGTERM)
         await self.host.wait_ended()
 
     async def watch(self) -> None:
