@@ -12,6 +12,9 @@ from typing import Any
 SETTLE_ROUNDS_MAX = 10_000
 """Rounds of the loop without a step of the simulation; a tool call takes a few dozen. More: something spins."""
 
+ROUNDING_S = 1e-6
+"""Sums of fractions of seconds are not exact: a timer so near is due, or it would be set again and again."""
+
 QUIET_ROUNDS = 2
 """A file that became readable is noticed one round after the loop has nothing else to do."""
 
@@ -43,15 +46,19 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def move_time(self, seconds: float) -> None:
         """Timers whose time has come run when the caller next waits."""
-        self._now_s += seconds
+        now_s = self._now_s + seconds
+        self._now_s = max([now_s, *(at_s for at_s in self._timers() if at_s < now_s + ROUNDING_S)])
 
     def next_task_number(self) -> int:
         return next(self._task_numbers)
 
     def next_timer_s(self) -> float | None:
         """Seconds to the next timer; None: none is set."""
-        times = [handle.when() for handle in self._scheduled if not handle.cancelled()]  # type: ignore[attr-defined]
-        return max(0.0, min(times) - self._now_s) if times else None
+        at_s = min(self._timers(), default=None)
+        return None if at_s is None else max(0.0, at_s - self._now_s)
+
+    def _timers(self) -> list[float]:
+        return [handle.when() for handle in self._scheduled if not handle.cancelled()]  # type: ignore[attr-defined]
 
     async def settle(self) -> None:
         """Return once every other task waits. Raises BusyLoop."""
