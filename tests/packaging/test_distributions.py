@@ -145,18 +145,19 @@ def test_the_streamer_loads_little(installed: Installed, tmp_path: Path) -> None
     process.stdout.close()
     _, stderr = process.communicate(timeout=RUN_S)
     assert process.returncode == 0
-    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in stderr.splitlines() if "|" in line}
+    loaded = _imported(stderr)
     assert loaded >= OURS | {"aiosqlite", "anyio"}
-    not_found = {"imported package", "org"}  # the table's head, and a module of another Python that `copy` tries
-    foreign = (
-        loaded - set(sys.stdlib_module_names) - OURS - OF_THE_ENVIRONMENT - not_found - _loaded_by_itself(installed)
-    )
+    not_found = {"org"}  # a module of another Python that `copy` tries
+    foreign = loaded - set(sys.stdlib_module_names) - OURS - OF_THE_ENVIRONMENT - not_found - _at_each_start(installed)
     assert foreign <= LOADED_BY_THE_STREAMER
 
 
-def _loaded_by_itself(installed: Installed) -> set[str]:
-    """What the machine's own Python loads at each start: Debian's, for one, a hook of its crash reporter."""
-    done = subprocess.run(
-        [installed.python, "-I", "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True, check=True
-    )
-    return {name.partition(".")[0] for name in done.stdout.split()}
+def _at_each_start(installed: Installed) -> set[str]:
+    """What the machine's own Python asks for: Debian's, for one, a hook of its crash reporter, found or not."""
+    command = [installed.python, "-I", "-X", "importtime", "-c", ""]
+    return _imported(subprocess.run(command, capture_output=True, text=True, check=True).stderr)
+
+
+def _imported(times: str) -> set[str]:
+    """The packages that a table of -X importtime names, and a word of its head."""
+    return {line.rpartition("|")[2].strip().partition(".")[0] for line in times.splitlines() if "|" in line}
