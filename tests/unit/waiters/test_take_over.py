@@ -85,11 +85,12 @@ class TestTakeOver:
         async with world.process() as other:
             old_loop = await self.idle(hall, old, "p1")
             world.dead.add("p1")  # so it is held to be, though its code still runs
-            async with waiter(other, new, process="p2") as new_loop:
-                await send(hall, "one", "two")
-                with anyio.fail_after(WAIT_S), pytest.raises(LeaseLost):
-                    await old_loop.run()
-                new_loop.wake()
+            new_loop = await self.idle(other, new, "p2")
+            await send(hall, "one", "two")
+            with anyio.fail_after(WAIT_S), pytest.raises(LeaseLost):
+                await old_loop.run()
+            async with background_tasks() as tasks:
+                tasks.start_soon(new_loop.run)
                 await until_state(hall, 2, "accepted")
 
         assert written(old) == []
