@@ -287,7 +287,7 @@ class People:
             if not agent.is_up or agent.server is None or agent.server.process.dead:
                 found.append(lambda agent=agent: self._start(agent))  # type: ignore[misc]
         for claude in self.world.claudes:
-            if claude.is_up and not claude.is_armed:
+            if claude.wants_to_arm:
                 found.append(lambda agent=claude: self._arm(agent))  # type: ignore[misc]
         for codex in self.world.codexes:
             if self.world.codex.home.thread(codex.thread.thread_id).archived:

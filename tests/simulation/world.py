@@ -18,6 +18,9 @@ from tests.simulation.machine import Machine, Move, Process
 from tests.simulation.programs import Answer, Server, Site, Streamer
 from tests.simulation.truth import Truth
 
+ARMED_AGAIN_S = 2.0
+"""A model needs so long to run a command again."""
+
 
 class Agent:
     """One harness session with its server: common to both harnesses. Made by a `World`."""
@@ -109,6 +112,7 @@ class ClaudeAgent(Agent):
     def __init__(self, world: "World", name: str, session: ClaudeSession) -> None:
         super().__init__(world, name)
         self.session = session
+        self._armed_at_s = -ARMED_AGAIN_S
 
     def end(self) -> None:
         self.session.die()
@@ -117,10 +121,16 @@ class ClaudeAgent(Agent):
     def arm(self) -> None:
         """The session runs the streamer's command in Monitor."""
         machine = self.world.machine
+        self._armed_at_s = machine.loop.time()
         process = machine.new_process("streamer", f"{self.name}-streamer")
         monitor = self.session.new_monitor(process)
         streamer = Streamer(self.world.site, process, monitor, self.address)
         self.world.tasks.start_soon(process.run, streamer.main)
+
+    @property
+    def wants_to_arm(self) -> bool:
+        rests = self.world.loop.time() < self._armed_at_s + ARMED_AGAIN_S
+        return self.is_up and not self.is_armed and not rests
 
     @property
     def is_armed(self) -> bool:
