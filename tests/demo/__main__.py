@@ -128,7 +128,10 @@ def _short_temporary_folder() -> str | None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.demo", description=__doc__.splitlines()[0])
     parser.add_argument("--codex", help="a real Codex (default: codex on PATH, else the fake app-server)")
-    codex = parser.parse_args().codex or shutil.which("codex")
+    named = parser.parse_args().codex
+    codex = shutil.which(named or "codex")
+    if named and codex is None:
+        parser.error(f"{named} is no program that can be started")
     began_at = time.monotonic()
     good = anyio.run(run, Path(codex).resolve() if codex else None)
     print(f"{time.monotonic() - began_at:.1f} s, everything ended, nothing left behind.")
