@@ -67,6 +67,15 @@ async def _until_renewed(victim: ServerProcess | Streamer, fault: str) -> None:
         await anyio.sleep(LOOK_S)
 
 
+async def _is_stopped_by(victim: ServerProcess | Streamer, fault: str) -> bool:
+    """Whether the fault stopped it; one that has just come takes a moment to."""
+    if not (":stop" in fault and victim.trace.was_hit):
+        return False
+    while not victim.trace.is_stopped:  # noqa: ASYNC110 - the kernel tells nobody
+        await anyio.sleep(LOOK_S)
+    return True
+
+
 # --- Claude Code ---
 
 
@@ -85,7 +94,7 @@ async def streamer_dies(world: World, fault: str) -> bool:
     async with world.streamer(fault) as victim:
         await world.until(_all_seen_by_claude, over=lambda: victim.ended or victim.trace.is_stopped)
         await _until_renewed(victim, fault)
-        if victim.trace.is_stopped:
+        if await _is_stopped_by(victim, fault):
             await _streamer_taken_over(world, victim, fault)
         elif not victim.ended:
             await victim.end()
@@ -164,7 +173,7 @@ async def _own_server(world: World, case: Case) -> list[bool]:
 async def server_dies(world: World, fault: str) -> bool:
     async with world.server(fault) as victim:
         await serve_thread(world, over=lambda: not victim.lives or victim.trace.is_stopped)
-        if victim.trace.is_stopped:
+        if await _is_stopped_by(victim, fault):
             await _server_taken_over(world, victim, fault)
         elif victim.lives:
             await victim.end()
