@@ -6,10 +6,11 @@ python -m tests.simulation --planted                           # at which step e
 """
 
 import argparse
+import sys
 
 from tests import reliability_page
 from tests.simulation import report
-from tests.simulation.simulation import Broken, simulate
+from tests.simulation.simulation import Broken, Report, simulate
 
 STEPS = 10_000
 SEEDS_FOR_A_PLANTED_BUG = 12
@@ -31,7 +32,7 @@ def main() -> int:
         if chosen.planted:
             table, all_is_well = report.planted(seeds, chosen.steps)
         else:
-            table = report.runs([simulate(seed, chosen.steps, print if chosen.trace else None) for seed in seeds])
+            table = report.runs([_run(seed, chosen.steps, trace=chosen.trace) for seed in seeds])
     except Broken as broken:
         print(broken)
         return 1
@@ -40,6 +41,12 @@ def main() -> int:
     if chosen.write:
         reliability_page.put("planted bugs" if chosen.planted else "simulation", said)
     return 0 if all_is_well else 1
+
+
+def _run(seed: int, steps: int, *, trace: bool) -> Report:
+    report = simulate(seed, steps, print if trace else None)
+    print(f"seed {seed}: {report.steps:,} steps, nothing broken", file=sys.stderr)
+    return report
 
 
 if __name__ == "__main__":
