@@ -67,9 +67,14 @@ async def _until_renewed(victim: ServerProcess | Streamer, fault: str) -> None:
         await anyio.sleep(LOOK_S)
 
 
+def _stops(victim: ServerProcess | Streamer, fault: str) -> bool:
+    """Whether it has come to where it is stopped, not killed."""
+    return ":stop" in fault and victim.trace.was_hit
+
+
 async def _is_stopped_by(victim: ServerProcess | Streamer, fault: str) -> bool:
     """Whether the fault stopped it; one that has just come takes a moment to."""
-    if not (":stop" in fault and victim.trace.was_hit):
+    if not _stops(victim, fault):
         return False
     while not victim.trace.is_stopped:  # noqa: ASYNC110 - the kernel tells nobody
         await anyio.sleep(LOOK_S)
@@ -92,7 +97,7 @@ async def _monitor(world: World, case: Case) -> list[bool]:
 
 async def streamer_dies(world: World, fault: str) -> bool:
     async with world.streamer(fault) as victim:
-        await world.until(_all_seen_by_claude, over=lambda: victim.ended or victim.trace.is_stopped)
+        await world.until(_all_seen_by_claude, over=lambda: victim.ended or _stops(victim, fault))
         await _until_renewed(victim, fault)
         if await _is_stopped_by(victim, fault):
             await _streamer_taken_over(world, victim, fault)
@@ -172,7 +177,7 @@ async def _own_server(world: World, case: Case) -> list[bool]:
 
 async def server_dies(world: World, fault: str) -> bool:
     async with world.server(fault) as victim:
-        await serve_thread(world, over=lambda: not victim.lives or victim.trace.is_stopped)
+        await serve_thread(world, over=lambda: not victim.lives or _stops(victim, fault))
         if await _is_stopped_by(victim, fault):
             await _server_taken_over(world, victim, fault)
         elif victim.lives:

@@ -1,5 +1,6 @@
 """What the processes of a world left behind: other processes, and files."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from fakes.faults import set_faults
 from tests.another_session import LOOK_S
 from tests.crash.cases import daemon, last_server, last_streamer, serve_thread, server_dies, streamer_dies
 from tests.crash.world import CLAUDE_ROLE, CODEX_ROLE, World
+from waiters.processes import command_line, environment
 
 SUFFIXES = {"", "-wal", "-shm", "-checkpoint", "-bells"}
 """Of the files that belong to a channel for good."""
@@ -18,23 +20,20 @@ SUFFIXES = {"", "-wal", "-shm", "-checkpoint", "-bells"}
 
 def processes_of(root: Path) -> list[str]:
     """The command lines of all processes that name `root`, in their arguments or in their environment."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.status() == psutil.STATUS_ZOMBIE or process.pid == psutil.Process().pid:
-                continue
-            words = process.cmdline()
-            if any(str(root) in each for each in [*words, *process.environ().values()]):
-                found.append(f"{process.pid}: {' '.join(words)[:200]}")
-        except psutil.Error:
-            continue
-    return found
+    return [f"{pid}: {' '.join(command_line(pid) or ())[:200]}" for pid in psutil.pids() if _names(pid, root)]
+
+
+def _names(pid: int, root: Path) -> bool:
+    if pid == os.getpid():
+        return False
+    words = [*(command_line(pid) or ()), *(environment(pid) or {}).values()]
+    return any(str(root) in word for word in words)
 
 
 async def until_no_process_is_left(world: World) -> None:
     """Return once every process of the world has ended; an orphan never does."""
     while processes_of(world.root):  # noqa: ASYNC110 - they are nobody's children
-        await anyio.sleep(LOOK_S)
+        await anyio.sleep(SCAN_S)
 
 
 def left_files(world: World) -> Iterator[str]:
@@ -47,6 +46,9 @@ def left_files(world: World) -> Iterator[str]:
     if len(bells) > 1:  # one that the last process had no time to remove is the next one's to remove
         yield f"bells were left behind: {', '.join(bells)}"
 
+
+SCAN_S = 0.2
+"""Between two looks at all processes of the machine: one takes some hundredths of a second."""
 
 KINDS = {
     "streamer": "flush_written::die",

@@ -17,6 +17,9 @@ from tests.crash.leftovers import kill_each_kind, left_files, processes_of, unti
 from tests.crash.world import World, crash_world
 from tests.crash.zygote import Zygote, zygote
 
+TRIES = 3
+"""A life is not the same each time: a look may find all at once, and a server may have to end before its last step."""
+
 BOTH = "both receivers"
 
 KILL_S_MAX = 30.0
@@ -47,12 +50,16 @@ class Runner:
         self._worlds = 0
 
     async def run(self, case: Case) -> Result:
-        """One case in a world of its own."""
+        """One case in a world of its own, and in another where its deaths did not come."""
 
         async def life(world: World) -> bool:
             return all(await live(world, case))
 
-        return await self._run(case, life, CASE_S_MAX)
+        for _ in range(TRIES):
+            result = await self._run(case, life, CASE_S_MAX)
+            if result.came or not result.verdict.holds:
+                break
+        return result
 
     async def run_at_random(self, receiver: str, seed: int) -> Result:
         """KILLS_A_WORLD random deaths on one side, in one world."""

@@ -12,7 +12,7 @@ from tests.crash.zygote import zygote
 
 pytestmark = pytest.mark.timeout(240)
 
-TIMES = 4
+TIMES = 2
 """`make kill-matrix` does it 50 times."""
 
 LIMIT_S = 200
