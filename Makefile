@@ -41,7 +41,7 @@ crowd: install ## Eight servers and eight streamers on one file, killed at rando
 	$(BIN)/python -m tests.crash.crowd --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write)
 
 simulate: install ## All of it under a simulated clock: SEED=1 STEPS=10000 replays; SEEDS=20 runs many; ARGS=--planted or --trace
-	@$(BIN)/python -m tests.simulation --seed $(or $(SEED),1) --steps $(or $(STEPS),10000) --seeds $(or $(SEEDS),1) $(ARGS)
+	@$(BIN)/python -m tests.simulation --seed $(or $(SEED),1) --steps $(or $(STEPS),10000) --seeds $(or $(SEEDS),1) $(if $(WRITE),--write) $(ARGS)
 
 check: install ## Format, lint, types, architecture
 	$(BIN)/ruff format --check
