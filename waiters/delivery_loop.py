@@ -55,6 +55,8 @@ class DeliveryLoop:
         self._settled = False
         self._may_have_inherited = False
         """Somebody woke this waiter: its session may hold a role since that a dead one held."""
+        self._inherited: set[int] = set()
+        """What was given elsewhere and has been looked for from here: once at sight, then when its time comes."""
         self._said: str | None = None
         """None: this lease has said nothing yet, and its row says ""."""
         self._trouble = ""
@@ -137,14 +139,16 @@ class DeliveryLoop:
 
     async def _work(self, session: Session) -> bool:
         """Do one thing that is to be done now; False if there is none."""
+        if self._may_have_inherited:
+            self._may_have_inherited = False
+            await self._look(session)  # before what came later is handed over
         if await self._deliver(session):
             return True
         await self._record(session.late_outcomes())
-        is_due = await self._look_is_due()
-        if is_due or self._may_have_inherited:
-            self._may_have_inherited = False
+        if await self._look_is_due():
             await self._look(session)
-        return is_due
+            return True
+        return False
 
     async def _deliver(self, session: Session) -> bool:
         """Hand over what goes out at once; False if nothing can be now."""
@@ -175,9 +179,16 @@ class DeliveryLoop:
 
     async def _look(self, session: Session, *, all_of_former_terms: bool = False) -> None:
         open_deliveries = await self._deliveries.open_at(self.lease, self._receiver.policy)
-        wanted = reconciliation.to_look_for(open_deliveries, self._clock.now_ms(), all_of_former_terms)
+        at_once = {
+            each.delivery_id
+            for each in open_deliveries
+            if (all_of_former_terms and each.of_former_term)
+            or (each.elsewhere and each.delivery_id not in self._inherited)
+        }
+        wanted = reconciliation.to_look_for(open_deliveries, self._clock.now_ms(), at_once)
         if not wanted:
             return
+        self._inherited |= {each.delivery_id for each in wanted if each.elsewhere}
         withdrawn = await self._deliveries.withdrawn_at(self.lease.address)
         outcomes = await session.look_for([*wanted, *withdrawn])
         passing(Place.LOOKED)

@@ -1,6 +1,6 @@
 """Which open deliveries are looked for now. Looking only reads; nothing here ever hands over."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from channel.delivery_states import State
 from channel.look_schedule import LOOK_S_MAX
@@ -21,8 +21,8 @@ def is_due(next_look_at_ms: int | None, now_ms: int) -> bool:
     return next_look_at_ms <= now_ms or next_look_at_ms > now_ms + LOOK_S_MAX * 1_000
 
 
-def to_look_for(open_deliveries: Sequence[OpenDelivery], now_ms: int, all_of_former_terms: bool) -> list[OpenDelivery]:
-    """The deliveries whose time has come; with `all_of_former_terms`, also all that a former waiter left.
+def to_look_for(open_deliveries: Sequence[OpenDelivery], now_ms: int, at_once: Collection[int]) -> list[OpenDelivery]:
+    """The deliveries whose time has come; also those of the ids `at_once`, whenever their time is.
 
     Those that stand in the middle of a hand-over come first: no later look is planned for them. Those among them
     that were given elsewhere are wanted at any time, since the role may have come to this address only now.
@@ -31,7 +31,7 @@ def to_look_for(open_deliveries: Sequence[OpenDelivery], now_ms: int, all_of_for
         delivery
         for delivery in open_deliveries
         if is_due(delivery.next_look_at_ms, now_ms)
-        or (all_of_former_terms and delivery.of_former_term)
+        or delivery.delivery_id in at_once
         or (delivery.elsewhere and delivery.state is State.HANDED_OVER)
     ]
     wanted.sort(key=lambda delivery: delivery.state is not State.HANDED_OVER)

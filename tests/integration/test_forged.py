@@ -1,5 +1,6 @@
 """Forged texts through our processes: to a thread over the fake Codex, and to a session's Monitor."""
 
+import re
 from pathlib import Path
 
 import anyio
@@ -8,10 +9,12 @@ import pytest
 from channel.errors import BadText
 from fakes.codex_thread import ThreadOwner
 from harness_adapters.claude.framing import parse_header
+from harness_adapters.codex.envelope import ORIGIN
 from tests.another_session import ROOM
+from tests.codex_sessions import SENDER
 from tests.forged import BODIES, bodies, joined, kind
 from tests.integration.claude_stand_in import PEER, claude_stand_in
-from tests.integration.codex_world import World, envelope
+from tests.integration.codex_world import World
 
 LIMIT_S = 50
 
@@ -29,9 +32,10 @@ async def test_each_is_one_user_message_of_its_thread_exact_below_its_own_two_li
     said = [item.body["content"] for item in world.home.items(world.thread) if item.body.get("clientId")]
 
     assert [len(content) for content in said] == [1] * len(texts)
-    assert [content[0]["text"] for content in said] == [
-        envelope(message_id, text) for message_id, text in zip(ids, texts, strict=True)
-    ]
+    for content, message_id, text in zip(said, ids, texts, strict=True):
+        head, _, below = content[0]["text"].partition("\n")
+        assert re.fullmatch(rf"{message_id} {ROOM} {SENDER}( age=\w+)?", head)
+        assert below == f"{ORIGIN}\n{text}"
 
 
 async def test_in_a_monitor_no_line_of_them_stands_without_its_mark(tmp_path: Path) -> None:

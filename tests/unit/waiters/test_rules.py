@@ -45,20 +45,21 @@ def test_without_a_time_nothing_is_due() -> None:
     assert not is_due(None, NOW_MS)
 
 
-def test_only_what_is_due_is_looked_for_and_at_first_all_that_a_former_waiter_left() -> None:
+def test_only_what_is_due_is_looked_for_and_what_is_wanted_at_once() -> None:
     due = open_delivery(1, next_look_at_ms=NOW_MS)
     left = open_delivery(2, of_former_term=True)
     others = open_delivery(3)
 
-    assert to_look_for([due, left, others], NOW_MS, all_of_former_terms=False) == [due]
-    assert to_look_for([due, left, others], NOW_MS, all_of_former_terms=True) == [due, left]
+    assert to_look_for([due, left, others], NOW_MS, at_once=()) == [due]
+    assert to_look_for([due, left, others], NOW_MS, at_once={left.delivery_id}) == [due, left]
 
 
 def test_what_stands_in_the_middle_of_a_hand_over_is_looked_for_first_however_much_else_there_is() -> None:
     accepted = [open_delivery(number, of_former_term=True) for number in range(LOOKED_FOR_AT_ONCE + 50)]
     handed_over = open_delivery(999, state=State.HANDED_OVER, of_former_term=True, next_look_at_ms=None)
+    all_of_them = [*accepted, handed_over]
 
-    wanted = to_look_for([*accepted, handed_over], NOW_MS, all_of_former_terms=True)
+    wanted = to_look_for(all_of_them, NOW_MS, at_once={each.delivery_id for each in all_of_them})
 
     assert wanted == [handed_over, *accepted[: LOOKED_FOR_AT_ONCE - 1]]
 

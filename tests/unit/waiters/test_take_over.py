@@ -147,3 +147,29 @@ async def test_what_a_dead_process_of_the_session_was_given_is_looked_for_though
         loop.wake()
 
         await until_state(channel, 1, "seen")
+
+
+@pytest.mark.parametrize("state", ["handed_over", "accepted"])
+async def test_what_came_later_does_not_overtake_what_a_dead_process_was_given_when_the_roles_come_late(
+    world: World, channel: Channel, monitor: FakeReceiver, state: str
+) -> None:
+    """The first message stands nowhere, so it is printed again: before the second."""
+    await channel.join(claude("ann"), "boss")
+    await channel.join(claude("old", session_id="s"), "worker")
+    await send(channel, "one")
+    delivery = await channel.hand_over(await channel.leases.take("old", "p1", ""), Policy.MONITOR)
+    if state == "accepted":
+        await channel.record(delivery, Event.TAKEN)
+    world.dead |= {"p1", "old-claude"}
+    await channel.join(claude("thread"), "newcomer", room="lobby")
+    await channel.join(claude("ann"), "host", room="lobby")
+    await channel.sending.send("ann", "welcome", ["newcomer"], "lobby")
+    async with waiter(channel, monitor, process="p2") as loop:
+        await until_state(channel, 2, "accepted")  # it has settled, and serves
+
+        await channel.sending.send("ann", "two", ["worker"], "hall")
+        assert await channel.membership.recognise(claude("thread", session_id="s"))
+        loop.wake()
+
+        await until_state(channel, 3, "accepted")
+    assert [(each.message_id, each.repeats) for each in monitor.written.items] == [(2, 0), (1, 1), (3, 0)]

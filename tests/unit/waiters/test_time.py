@@ -64,9 +64,10 @@ async def test_a_waiter_stopped_for_two_minutes_finds_another_in_its_place_and_g
     world: World, hall: Channel, policy: Policy
 ) -> None:
     """The stopped one lives, so its lease alone tells; what it wrote is found by its heir and not given again."""
-    stopped, heir, goes_on = FakeReceiver(policy), FakeReceiver(policy), anyio.Event()
+    stopped, heir, goes_on, heir_goes_on = FakeReceiver(policy), FakeReceiver(policy), anyio.Event(), anyio.Event()
     heir.written = stopped.written  # one harness, whoever writes
     stopped.will(hanging(goes_on))
+    heir.will(hanging(heir_goes_on))
     await send(hall, "one", "two")
     lease = await hall.leases.take("thread", "p1", "")
     loop = DeliveryLoop(lease, stopped, hall.deliveries, hall.leases, hall.clock)
@@ -84,17 +85,21 @@ async def test_a_waiter_stopped_for_two_minutes_finds_another_in_its_place_and_g
             await stopped.written.next()
         hall.clock.advance(STOPPED_S)
         async with world.process() as other, waiter(other, heir, process="p2"):
-            await until_state(other, 2, "accepted")
-            goes_on.set()
+            await until_state(other, 2, "handed_over")
             await send(other, "three")
-            loop.wake()
+            goes_on.set()
 
             async def over() -> bool:
+                return bool(ended)
+
+            async def at_rest() -> bool:
                 other.clock.advance(1)
                 states = await other.states()
-                return bool(ended) and states[1] == settled(policy) and states[3] == settled(policy)
+                return states[1] == states[3] == settled(policy)
 
-            await until(over)
+            await until(over)  # its heir is busy meanwhile
+            heir_goes_on.set()
+            await until(at_rest)
     assert written(stopped) == [1, 2, 3]
 
 
