@@ -217,8 +217,8 @@ async def serve_thread(world: World, over: Callable[[], bool] = lambda: False) -
 
 
 @asynccontextmanager
-async def daemon(world: World) -> AsyncIterator[None]:
-    """The shared app-server of the thread's CODEX_HOME."""
+async def daemon(world: World) -> AsyncIterator[int]:
+    """The shared app-server of the thread's CODEX_HOME; its pid."""
     command = [sys.executable, "-I", "-m", "fakes.codex_app_server", "app-server", "--home", str(world.home.path)]
     async with await anyio.open_process(
         [*command, "--listen", "unix://"], stdin=None, stdout=None, stderr=None
@@ -227,7 +227,7 @@ async def daemon(world: World) -> AsyncIterator[None]:
         while not link.exists():  # noqa: ASYNC110 - a process makes it
             await anyio.sleep(LOOK_S)
         try:
-            yield
+            yield process.pid
         finally:
             if process.returncode is None:
                 process.kill()
