@@ -13,7 +13,7 @@ from waiters.background import background_tasks
 from waiters.delivery_loop import DeliveryLoop
 from waiters.supervisor import Supervisor, open_supervisor
 
-WAIT_S = 20  # for a busy machine; nothing here takes so long
+WAIT_S = 45  # for a busy machine; nothing here takes so long
 
 
 async def furnish(channel: Channel) -> None:
