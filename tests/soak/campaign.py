@@ -62,7 +62,8 @@ class Report:
     @property
     def holds(self) -> bool:
         verdict = self.verdict
-        return not (verdict.lost or verdict.twice or verdict.wrong or verdict.open or self.orphans or self.grew)
+        wrong = verdict.lost or verdict.twice or verdict.wrong or verdict.open or self.orphans
+        return not (wrong or self.grew or (self.refused and self.trouble != "lock"))
 
     @property
     def grew(self) -> bool:
