@@ -98,32 +98,38 @@ class Soak:
                     await player.until_called("join", room=room, name=player.name)
             say("all have joined")
             self._measure()
+            for player in self.players:
+                await self._probe(player)
             with anyio.move_on_after(seconds):
                 async with anyio.create_task_group() as troubles:
-                    troubles.start_soon(self._probe)
+                    troubles.start_soon(self._probe_now_and_then)
                     troubles.start_soon(TROUBLES[self._trouble], self)
             say("no more trouble; until all is at rest")
+            for player in self.players:
+                await self._probe(player)
             await self._settle()
             self._measure()
             tasks.cancel_scope.cancel()
         self.report.monitors = sum(map(self._monitors_of, self.sessions))
         await self._leave_nothing()
 
-    async def _probe(self) -> None:
+    async def _probe_now_and_then(self) -> None:
         while True:
             await anyio.sleep(self.chance.uniform(*PROBE_S))
-            sender = self.chance.choice([self.spared] if self._trouble == "stop" else self.players)
-            others = [player.name for player in self.players if player is not sender]
-            to = None if self.chance.random() < 0.3 else self.chance.sample(others, self.chance.randint(1, len(others)))
-            self._sent += 1
-            text = f"probe {self._sent}\n" + self.chance.choice(TEXTS)
-            answer = await sender.call("send", text=text, room=self.chance.choice(ROOMS), **({"to": to} if to else {}))
-            if not answer:
-                self.report.unanswered += 1
-            elif "error" in answer:
-                self.report.refused[answer["error"]] += 1
-            else:
-                self._owed[answer["answer"]["id"]] = set(answer["answer"]["to"])
+            await self._probe(self.chance.choice([self.spared] if self._trouble == "stop" else self.players))
+
+    async def _probe(self, sender: Player) -> None:
+        others = [player.name for player in self.players if player is not sender]
+        to = None if self.chance.random() < 0.3 else self.chance.sample(others, self.chance.randint(1, len(others)))
+        self._sent += 1
+        text = f"probe {self._sent}\n" + self.chance.choice(TEXTS)
+        answer = await sender.call("send", text=text, room=self.chance.choice(ROOMS), **({"to": to} if to else {}))
+        if not answer:
+            self.report.unanswered += 1
+        elif "error" in answer:
+            self.report.refused[answer["error"]] += 1
+        else:
+            self._owed[answer["answer"]["id"]] = set(answer["answer"]["to"])
 
     async def _settle(self) -> None:
         with anyio.move_on_after(SETTLE_S_MAX):

@@ -79,11 +79,10 @@ def _stored_in_part(rows: Sequence[sqlite3.Row], owed: Mapping[int, set[str]]) -
 def _judge_claude(rows: Sequence[sqlite3.Row], shown: Sequence[Shown], role: str, verdict: Verdict) -> None:
     first: dict[int, str] = {}
     for header, text in shown:
+        verdict.repeated += header.repeat
         if header.message_id not in first:
             first[header.message_id] = text
-        elif header.repeat:
-            verdict.repeated += 1
-        else:
+        elif not header.repeat:
             verdict.twice.append(f"message {header.message_id} was shown to {role} as new again")
     for row in rows:
         _count(row, row["message_id"] in first, role, verdict)
