@@ -111,8 +111,12 @@ async def _streamer_taken_over(world: World, former: Streamer, fault: str) -> No
     pid = former.trace.pid
     assert pid is not None
     if not _holds_the_file(fault):
+        before = await world.view.waiter(world.claude.address)
         await _let_leases_run_out(world)
         async with world.streamer():
+            await world.view.until_waiter(
+                world.claude.address, lambda now: before is None or now["term"] > before["term"]
+            )
             await world.until(_all_seen_by_claude)
             os.kill(pid, signal.SIGCONT)
             await former.host.wait_ended()

@@ -120,17 +120,21 @@ async def run(plan: Plan) -> Matrix:
     """The whole matrix."""
     matrix = Matrix(plan.seed)
     dice = Random(plan.seed)
-    async with runner() as each:
+    async with runner() as each, anyio.create_task_group() as tasks:
         cases = await cases_of(each, plan)
         print(f"{len(cases)} cases, {plan.instants} random instants a side; seed {plan.seed}", flush=True)
+        if plan.kills:
+            tasks.start_soon(_kill_each_kind, each, plan.kills, matrix)
         await each.run_all(cases, plan.jobs, matrix.add)
         worlds = -(-plan.instants // KILLS_A_WORLD)
         sides = [(side, dice.randrange(2**32)) for side in RANDOM_SIDES if side in plan.only for _ in range(worlds)]
         await each.run_all_at_random(sides, plan.jobs, lambda result: matrix.add(result, "random instants"))
-        if plan.kills:
-            result, matrix.killed = await each.run_kills_of_each_kind(plan.kills)
-            matrix.add(result, "each kind of process")
     return matrix
+
+
+async def _kill_each_kind(each: Runner, times: int, matrix: Matrix) -> None:
+    result, matrix.killed = await each.run_kills_of_each_kind(times)
+    matrix.add(result, "each kind of process")
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
