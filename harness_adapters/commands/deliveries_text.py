@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from channel.inspection import Inspected, Listed
+from harness_adapters.commands.output import aligned, printable
 from harness_adapters.one_look import Look
 from waiters.age import age_in_words
 from waiters.status import at
@@ -33,7 +34,7 @@ def list_text(listed: Sequence[Listed], now_ms: int, *, are_more: bool) -> str:
             for each in listed
         ),
     ]
-    return _aligned(rows) + ("There are more: see --limit, and what narrows the list down.\n" if are_more else "")
+    return aligned(rows) + ("There are more: see --limit, and what narrows the list down.\n" if are_more else "")
 
 
 def show_text(shown: Inspected, now_ms: int) -> str:
@@ -62,7 +63,7 @@ def show_text(shown: Inspected, now_ms: int) -> str:
     happened = [
         (f"  {at(each.at_ms)}", each.event, f"-> {each.to_state}", printable(each.why)) for each in shown.events
     ]
-    return _aligned([row for row in rows if row[1]]) + _aligned(happened)
+    return aligned([row for row in rows if row[1]]) + aligned(happened)
 
 
 def look_text(look: Look) -> str:
@@ -74,21 +75,9 @@ def age_text(age_ms: int) -> str:
     return age_in_words(age_ms) or "<1m"
 
 
-def printable(text: str) -> str:
-    """The text on one line, without anything that could steer a terminal or hide in it."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
-
-
 def _time(wall_clock_ms: int | None) -> str:
     return "" if wall_clock_ms is None else at(wall_clock_ms)
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= DETAIL_CHARACTERS_MAX else text[: DETAIL_CHARACTERS_MAX - 1] + "…"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows
-    )

@@ -3,6 +3,7 @@
 import argparse
 import json
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import anyio
 
 from channel.errors import ChannelError
 from channel.trimming import Trimmed, Trimming
-from harness_adapters.argument_types import age_ms
+from harness_adapters.commands.argument_types import age_ms
+from harness_adapters.commands.output import database_for_people, print_result
 from harness_adapters.composition import Channel, open_channel
 from waiters.background import background_tasks
 
@@ -24,12 +26,30 @@ class Interrupted(ChannelError):
         )
 
 
-async def run(database: Path, arguments: Sequence[str], on_progress: Callable[[str], None]) -> str:
-    """Do what the arguments say; what to print. `on_progress` is told how far it is.
-
-    Raises ChannelError; SystemExit (2) for a wrong call.
-    """
+def run(database: Path | None, arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
+    on_terminal = sys.stderr.isatty()
+
+    def show(progress: str) -> None:
+        if on_terminal:
+            print(f"\r{progress}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    try:
+        return print_result(_trim, database_for_people(database), options, show)
+    finally:
+        show("")
+
+
+def parser() -> argparse.ArgumentParser:
+    what = "Remove old messages that are handled: seen, withdrawn, or taken by a session that has no transcript."
+    command = argparse.ArgumentParser(prog="agent-channel trim", description=what)
+    command.add_argument("--older-than", type=age_ms, required=True, metavar="AGE", help="such as 40m, 15h, 30d")
+    command.add_argument("--dry-run", action="store_true", help="only count them")
+    command.add_argument("--json", action="store_true", help="for programs")
+    return command
+
+
+async def _trim(database: Path, options: argparse.Namespace, on_progress: Callable[[str], None]) -> str:
     done = Trimmed(0, 0)
 
     def note(trimmed: Trimmed) -> None:
@@ -42,7 +62,7 @@ async def run(database: Path, arguments: Sequence[str], on_progress: Callable[[s
         async with background_tasks() as tasks:
             with anyio.CancelScope() as scope:
                 tasks.start_soon(_cancel_at_signal, scope)
-                await _trim(channel, options, note)
+                await _remove(channel, options, note)
             if scope.cancelled_caught:
                 raise Interrupted(done)
         after = database.stat().st_size
@@ -54,16 +74,7 @@ async def run(database: Path, arguments: Sequence[str], on_progress: Callable[[s
     return f"{_messages(done.removed)} {counts}{database}: {_size(before)} before, {_size(after)} now\n"
 
 
-def parser() -> argparse.ArgumentParser:
-    what = "Remove old messages that are handled: seen, withdrawn, or taken by a session that has no transcript."
-    command = argparse.ArgumentParser(prog="agent-channel trim", description=what)
-    command.add_argument("--older-than", type=age_ms, required=True, metavar="AGE", help="such as 40m, 15h, 30d")
-    command.add_argument("--dry-run", action="store_true", help="only count them")
-    command.add_argument("--json", action="store_true", help="for programs")
-    return command
-
-
-async def _trim(channel: Channel, options: argparse.Namespace, note: Callable[[Trimmed], None]) -> None:
+async def _remove(channel: Channel, options: argparse.Namespace, note: Callable[[Trimmed], None]) -> None:
     trimming = Trimming(channel.database, channel.clock, note)
     if options.dry_run:
         await trimming.count(options.older_than)

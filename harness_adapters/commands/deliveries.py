@@ -4,7 +4,6 @@ The rules are in `channel/decisions.py`; here the arguments are taken apart and 
 """
 
 import argparse
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,11 @@ from channel.decisions import Decisions
 from channel.delivery_states import State
 from channel.inspection import Inspected, Inspection
 from channel.wakeups import ring
-from harness_adapters.argument_types import age_ms
+from harness_adapters.commands.argument_types import age_ms
+from harness_adapters.commands.deliveries_text import list_text, look_text, show_text
+from harness_adapters.commands.output import as_json as to_json
+from harness_adapters.commands.output import database_for_people, print_result
 from harness_adapters.composition import Channel, open_channel
-from harness_adapters.deliveries_text import list_text, look_text, show_text
 from harness_adapters.one_look import CantLook, Look, look_for
 
 LIST_DEFAULT = 50
@@ -28,18 +29,11 @@ Report = tuple[str, Any]
 Command = Callable[[Channel, Inspection, argparse.Namespace], Awaitable[Report]]
 
 
-async def run(database: Path, arguments: Sequence[str]) -> str:
-    """Do what the arguments say; what to print.
-
-    Raises ChannelError; SystemExit (2) if they say nothing that can be done.
-    """
+def run(database: Path | None, arguments: Sequence[str]) -> int:
     if not arguments or (arguments[0].startswith("-") and arguments[0] not in ("-h", "--help")):
         arguments = ["list", *arguments]
     options = parser().parse_args(arguments)
-    command: Command = options.run
-    async with open_channel(database, durable=True, create=False) as channel:
-        text, as_json = await command(channel, Inspection(channel.database, channel.clock), options)
-    return json.dumps(as_json, indent=1) + "\n" if options.json else text
+    return print_result(_do, database_for_people(database), options)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -69,6 +63,13 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument("--force", action="store_true", help="though the first may still appear")
     add("drop", _drop, "Give it up: withdraw it.")
     return top
+
+
+async def _do(database: Path, options: argparse.Namespace) -> str:
+    command: Command = options.run
+    async with open_channel(database, durable=True, create=False) as channel:
+        text, as_json = await command(channel, Inspection(channel.database, channel.clock), options)
+    return to_json(as_json) if options.json else text
 
 
 async def _list(channel: Channel, inspection: Inspection, options: argparse.Namespace) -> Report:

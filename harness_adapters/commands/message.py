@@ -1,0 +1,40 @@
+"""`agent-channel message`: one message whole, exactly as it was sent."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+
+from channel.errors import ChannelError
+from harness_adapters.claude.paging import paginate
+from harness_adapters.commands.output import PROGRAM, database_for_people, fail, show
+from harness_adapters.composition import open_channel
+
+
+def run(database: Path | None, arguments: Sequence[str]) -> int:
+    options = parser().parse_args(arguments)
+    try:
+        text = anyio.run(_read, database_for_people(database), options.message_id)
+        if options.page is None:
+            return show(text)
+        page = paginate(text, options.page)
+    except (ChannelError, ValueError) as error:
+        return fail(error)
+    status = show(page.text)
+    if page.number < page.count:
+        print(f"\n{PROGRAM}: page {page.number} of {page.count}; the next is --page {page.number + 1}", file=sys.stderr)
+    return status
+
+
+def parser() -> argparse.ArgumentParser:
+    command = argparse.ArgumentParser(prog="agent-channel message", description="Print one message whole.")
+    command.add_argument("message_id", metavar="ID", type=int)
+    command.add_argument("--page", metavar="K", type=int, help="only the K-th part of a long text, from 1")
+    return command
+
+
+async def _read(database: Path, message_id: int) -> str:
+    async with open_channel(database, durable=False, create=False) as channel:
+        return (await channel.deliveries.message(message_id)).text

@@ -1,0 +1,30 @@
+"""`agent-channel monitor`: the streamer that a session runs in its Monitor."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+
+from harness_adapters.claude.monitor_stream import stream
+from harness_adapters.claude.pacing import MONITOR_LIMITS, UNLIMITED
+from harness_adapters.composition import default_database
+
+
+def run(database: Path | None, arguments: Sequence[str]) -> int:
+    options = parser().parse_args(arguments)
+    # No variable of ours decides here: the server that wrote this command line did.
+    path = (options.db or database or default_database()).expanduser().absolute()
+    limits = UNLIMITED if options.pace == "off" else MONITOR_LIMITS
+    return anyio.run(stream, path, options.session, limits)
+
+
+def parser() -> argparse.ArgumentParser:
+    what = "Print a session's messages as they come. A session runs it in its Monitor, or in what does the same."
+    command = argparse.ArgumentParser(prog="agent-channel monitor", description=what)
+    command.add_argument("--db", type=Path, help="the channel's file")
+    command.add_argument("--session", metavar="KEY", help="the session, where it can't be found from the processes")
+    command.add_argument(
+        "--pace", choices=("monitor", "off"), default="monitor", help="off: for a host without Monitor's limits"
+    )
+    return command

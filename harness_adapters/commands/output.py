@@ -1,0 +1,69 @@
+"""What a command prints, how it fails, and which file it opens."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from channel.errors import ChannelError
+from harness_adapters.composition import default_database
+
+PROGRAM = "agent-channel"
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+
+
+def database_for_people(chosen: Path | None) -> Path:
+    """The channel's file of a person's command: what --db says, else AGENT_CHANNEL_DB, else the default."""
+    return Path(chosen or os.environ.get("AGENT_CHANNEL_DB") or default_database()).expanduser().absolute()
+
+
+def print_result(command: Callable[..., Awaitable[str]], *arguments: object) -> int:
+    """Run a command and print what it returns, or on stderr why it failed; the exit status."""
+    try:
+        text = anyio.run(command, *arguments)
+    except ChannelError as error:
+        return fail(error)
+    return show(text)
+
+
+def show(text: str) -> int:
+    """Print it as UTF-8, whatever the terminal's encoding; the exit status. As any filter, it ends with its reader."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        print(f"{PROGRAM}: the output can't be written: {error.strerror}", file=sys.stderr)
+        return EXIT_FAILED
+    return EXIT_OK
+
+
+def fail(error: object) -> int:
+    """Say on stderr why it can't be done; the exit status."""
+    print(f"{PROGRAM}: {error}", file=sys.stderr)
+    return EXIT_FAILED
+
+
+def as_json(value: Any) -> str:
+    return json.dumps(value, indent=1) + "\n"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of one length as columns, two blanks apart."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n" for row in rows
+    )
+
+
+def printable(text: str) -> str:
+    """The text on one line, without anything that could steer a terminal or hide in it."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
