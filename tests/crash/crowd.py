@@ -23,9 +23,11 @@ import anyio
 
 from channel.membership import Caller
 from fakes.monitor_host import MonitorHost
+from fakes.monitor_rules import Notification
+from fakes.recorder import Recorder
 from harness_adapters.callers import OTHER_HARNESS
 from harness_adapters.claude.addresses import keyed_address
-from harness_adapters.claude.framing import decode, whole_deliveries
+from harness_adapters.claude.framing import Header, decode, whole_deliveries
 from tests import reliability_page
 from tests.another_session import LOOK_S, ROOM
 from tests.crash.world import World, crash_world
@@ -76,7 +78,8 @@ class Crowd:
         self._world = world
         self._dice = Random(seed)
         self._alive: dict[str, int] = {}
-        self._lines: dict[str, list[str]] = {name: [] for name in READERS}
+        self._told: dict[str, list[Recorder[Notification]]] = {name: [] for name in READERS}
+        """What each Monitor of a session told it: all of it, also what came as the streamer died."""
         self._answered: dict[int, str] = {}
         self._calm = anyio.Event()
         """Set once nobody sends and nothing is killed any more."""
@@ -120,8 +123,7 @@ class Crowd:
         """A session's streamer, started again whenever it dies."""
 
         async def take(host: MonitorHost) -> None:
-            while True:
-                self._lines[name] += (await host.notifications.next()).text.split("\n")
+            self._told[name].append(host.notifications)
 
         while True:
             async with self._world.streamer(session=name, take=take) as streamer:
@@ -149,8 +151,17 @@ class Crowd:
                 self._alive.pop(name, None)
 
     async def _until_settled(self) -> None:
-        while (await self._world.view.channel.database.read(_IN_HAND))[0][0]:  # noqa: ASYNC110 - others change it
+        """All is written, and a Monitor told of it: it gathers lines for a moment before it tells its session."""
+        while await self._in_hand() or await self._not_told():  # noqa: ASYNC110 - others change it
             await anyio.sleep(LOOK_S)
+
+    async def _in_hand(self) -> int:
+        return int((await self._world.view.channel.database.read(_IN_HAND))[0][0])
+
+    async def _not_told(self) -> set[tuple[str, int]]:
+        rows = await self._world.view.channel.database.read(_DELIVERIES)
+        stored = {(name, message_id) for message_id, _, name, _ in rows}
+        return stored - {(name, header.message_id) for name, header, _ in self._showings()}
 
     def _judge(self) -> None:
         report = self._report
@@ -162,20 +173,24 @@ class Crowd:
         report.stored = len(rows)
         stored = {message_id: name for message_id, _, name, _ in rows}
         report.lost += [f"{each} was answered and not stored" for each in self._answered.items() - stored.items()]
-        shown = Counter(self._showings(report, {message_id: text for message_id, _, _, text in rows}))
+        texts = {message_id: text for message_id, _, _, text in rows}
+        shown: Counter[tuple[str, int, bool]] = Counter()
+        for name, header, text in self._showings():
+            shown[name, header.message_id, header.repeat] += 1
+            report.repeated += header.repeat
+            if text != texts.get(header.message_id, text):
+                report.broken.append(f"{header.message_id} was shown to {name} with another text")
         for message_id, state, name, _ in rows:
             if not shown[name, message_id, False] + shown[name, message_id, True]:
                 report.lost.append(f"{message_id} to {name} is {state}, and was never shown")
             if shown[name, message_id, False] > 1:
                 report.twice.append(f"{message_id} was shown to {name} as new {shown[name, message_id, False]} times")
 
-    def _showings(self, report: Report, texts: dict[int, str]) -> Iterator[tuple[str, int, bool]]:
-        for name, lines in self._lines.items():
-            for header, text in (decode(whole.lines) for whole in whole_deliveries(lines)):
-                report.repeated += header.repeat
-                if header.message_id in texts and text != texts[header.message_id]:
-                    report.broken.append(f"{header.message_id} was shown to {name} with another text")
-                yield name, header.message_id, header.repeat
+    def _showings(self) -> Iterator[tuple[str, Header, str]]:
+        for name, told in self._told.items():
+            lines = [line for host in told for each in host.items for line in each.text.split("\n")]
+            for whole in whole_deliveries(lines):
+                yield name, *decode(whole.lines)
 
 
 async def run(seed: int, seconds: float) -> Report:
