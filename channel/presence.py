@@ -15,6 +15,9 @@ Liveness = Callable[[str], "bool | None"]
 LEASE_TTL_S = 60
 """How long a waiter is believed without a renewal."""
 
+PERSON = "person"
+"""The harness of a connection that is a person's: no process of theirs lasts, and nothing wakes them."""
+
 ABSENT_MS_BEFORE_SKIPPED = 7 * 24 * 3_600_000
 """A role that nobody has served for longer gets no message to all."""
 

@@ -15,7 +15,7 @@ import anyio
 
 from channel.delivery_states import Event, Policy
 from channel.leases import Lease
-from tests.unit.world import Channel, World, claude, codex
+from tests.unit.world import Channel, World, claude, codex, person
 
 QUEUE_WAYS: tuple[tuple[Event, ...], ...] = (
     (),
@@ -60,6 +60,7 @@ async def _fill(world: World) -> None:
         await _give(channel, monitor, Policy.MONITOR, MONITOR_WAYS, "reader")
         await channel.send("ann", None, "to all")
         await channel.join(claude("eve"), "visitor")
+        await channel.join(person("kim"), "kim")
         await channel.leases.release(monitor)
 
 

@@ -16,7 +16,7 @@ from channel.delivery_states import Event, Policy
 from channel.leases import Lease, Leases
 from channel.membership import Caller, Joined, Membership
 from channel.messages import HandOver, OpenDelivery, Outcome, PendingDelivery
-from channel.presence import Presence
+from channel.presence import PERSON, Presence
 from channel.sending import Sending, Sent
 from fakes.clock import FakeClock, FakeIds
 
@@ -31,6 +31,11 @@ def claude(who: str, *, session_id: str | None = None, process: str | None = Non
 def codex(who: str) -> Caller:
     """A Codex thread."""
     return Caller(who, "codex", f"{who}-codex", f"{who}-server", thread_id=who, codex_home="/h", codex_path="/c")
+
+
+def person(who: str) -> Caller:
+    """A person who ran a command; `who` is the address."""
+    return Caller(who, PERSON, f"{who}-command", f"{who}-command")
 
 
 @dataclass(frozen=True)
