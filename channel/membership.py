@@ -54,6 +54,22 @@ class OwnRole(NamedTuple):
     name: str
 
 
+class Seat(NamedTuple):
+    """A held role of any room, with what stands behind it.
+
+    `process`: identity of the harness's process, `server`: of the server that spoke for it last. `waiter`: of the
+    newest holder of its lease; None: there was none, or it gave the lease back.
+    """
+
+    room: str
+    role: RoleView
+    process: str
+    server: str
+    thread_id: str | None
+    codex_home: str | None
+    waiter: str | None
+
+
 class Unanswered(NamedTuple):
     """A message that the session before was given, and whose sender heard nothing from it since."""
 
@@ -182,6 +198,22 @@ class Membership:
         """The roles held in a room, as they are at this moment."""
         rows = await self._database.read(sql("room_roles"), {"room_id": room_id})
         return [self._presence.view(row) for row in rows]
+
+    async def seats(self) -> list[Seat]:
+        """Every role that is held, by room, as it is at this moment."""
+        rows = await self._database.read(sql("seats"))
+        return [
+            Seat(
+                row["room"],
+                self._presence.view(row),
+                row["process"],
+                row["server"],
+                row["thread_id"],
+                row["codex_home"],
+                row["waiter_process"] if row["released_at_ms"] is None else None,
+            )
+            for row in rows
+        ]
 
     async def channel_id(self) -> str | None:
         """The channel's id, part of every key; None before the first join."""

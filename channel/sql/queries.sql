@@ -50,6 +50,16 @@ SELECT r.role_id, r.name, r.joined_at_ms, c.address, c.harness, c.process, c.ser
 FROM roles r JOIN connections c ON c.connection_id = r.connection_id LEFT JOIN waiters w ON w.address = c.address
 WHERE r.room_id = :room_id AND r.ended_at_ms IS NULL ORDER BY r.role_id;
 
+-- seats: every held role, with the session and the waiter behind it, and how many messages wait for it, counted to a
+-- thousand
+SELECT rooms.name AS room, r.role_id, r.name, r.joined_at_ms, c.address, c.harness, c.process, c.server, c.seen_at_ms,
+  c.thread_id, c.codex_home, w.process AS waiter_process, w.boot_id, w.lease_until_ms, w.renewed_at_ms, w.released_at_ms,
+  w.detail, w.bell, (SELECT count(*) FROM (SELECT 1 FROM deliveries p
+    WHERE p.role_id = r.role_id AND p.state = 'pending' LIMIT 1000)) AS waiting
+FROM roles r JOIN rooms ON rooms.room_id = r.room_id JOIN connections c ON c.connection_id = r.connection_id
+  LEFT JOIN waiters w ON w.address = c.address
+WHERE r.ended_at_ms IS NULL ORDER BY rooms.name, r.role_id;
+
 -- sender_room: the roles that a session holds, all or that in one room, each with the roles of its room as in
 -- room_roles
 SELECT own.role_id AS own_role_id, own.name AS own_name, rooms.room_id, rooms.name AS room,

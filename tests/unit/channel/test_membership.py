@@ -378,3 +378,23 @@ class TestASessionThatGoesOnInAnotherProcess:
         (found,) = await joined.open_at(new, Policy.MONITOR)
 
         assert (found.delivery_id, found.role_is_replaced) == (delivery, ended_by == "taken_over")
+
+
+async def test_the_seats_are_all_held_roles_with_what_stands_behind_each(channel: Channel) -> None:
+    await channel.join(ANN, "boss")
+    await channel.join(BOB, "worker")
+    await channel.join(ANN, "guest", room="attic")
+    await channel.membership.leave("bob", None)
+    await channel.join(codex("thread"), "coder")
+    await channel.sending.send("ann", "x", ["coder"], "hall")
+    held = await channel.leases.take("ann", "streamer", "")
+
+    seats = {(seat.room, seat.role.name): seat for seat in await channel.membership.seats()}
+
+    assert set(seats) == {("attic", "guest"), ("hall", "boss"), ("hall", "coder")}
+    boss, coder = seats["hall", "boss"], seats["hall", "coder"]
+    assert (boss.process, boss.waiter, boss.role.waiter_active) == ("ann-claude", "streamer", True)
+    assert (coder.thread_id, coder.codex_home, coder.waiter, coder.role.waiting) == ("thread", "/h", None, 1)
+
+    await channel.leases.release(held)
+    assert {seat.waiter for seat in await channel.membership.seats()} == {None}
