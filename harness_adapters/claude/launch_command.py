@@ -11,6 +11,13 @@ from pathlib import Path
 MONITOR_TIMEOUT_MS = 1_800_000
 """Claude Code ends a Monitor after 30 minutes, whatever it was asked (2.1.332)."""
 
+RESTART_S = 3
+"""How long a plugin's monitor rests before it starts a killed streamer again: one that dies at each start
+must not keep a processor busy."""
+
+KILLED = 128
+"""A shell's status of a command that a signal ended is this and the signal's number."""
+
 _CLI = Path(__file__).parents[1] / "cli.py"
 
 
@@ -22,6 +29,15 @@ def launch_command(database: Path, default_database: Path, session: str | None) 
     if session is not None:
         words += ["--session", session]
     return shlex.join(words)
+
+
+def plugin_monitor_command(database: Path, default_database: Path) -> str:
+    """What a plugin's monitor runs: the streamer, again whenever it was killed.
+
+    Claude Code arms a plugin's monitor once in a session's life (2.1.332), so nobody else would.
+    """
+    streamer = f"{launch_command(database, default_database, None)} --restartable"
+    return f"while {streamer}; s=$?; [ $s -ge {KILLED} ]; do sleep {RESTART_S}; done; (exit $s)"
 
 
 def missing_program() -> str | None:

@@ -30,15 +30,23 @@ STOP_S_MAX = 0.8
 """Monitor kills 1.5 s after SIGTERM; the flush that is being written is finished before."""
 
 
-async def stream(database: Path, session_key: str | None, limits: PaceLimits, clock: Clock | None = None) -> int:
+async def stream(
+    database: Path,
+    session_key: str | None,
+    limits: PaceLimits,
+    clock: Clock | None = None,
+    restartable: bool = False,
+) -> int:
     """Serve this process's session until its reader is gone or a signal comes; the exit status.
 
-    `clock`: the system's, if None.
+    `clock`: the system's, if None. `restartable`: an earlier streamer may have written to the same reader.
     """
     clock = clock or SystemClock()
-    pipe = OutputPipe(sys.stdout.fileno(), clock)
+    pipe, pacing = OutputPipe(sys.stdout.fileno(), clock, inherited=restartable), Pacing(limits)
+    if restartable:
+        pacing.emptied(clock.monotonic())
     try:
-        await _serve(pipe, database, session_key, limits, clock)
+        await _serve(pipe, database, session_key, pacing, clock)
     except LeaseHeld:
         await _say(pipe, "another streamer serves this session already, so this one ends. Nothing is lost.")
     except LeaseLost:
@@ -68,10 +76,10 @@ class _NoSession(Exception):
     pass
 
 
-async def _serve(pipe: OutputPipe, database: Path, session_key: str | None, limits: PaceLimits, clock: Clock) -> None:
+async def _serve(pipe: OutputPipe, database: Path, session_key: str | None, pacing: Pacing, clock: Clock) -> None:
     """Serve, and begin anew after what passes by itself: a monitor that a plugin armed is started by nobody again."""
     address, transcript = _session(session_key)
-    receiver = MonitorReceiver(pipe, Pacing(limits), clock, transcript, _full_text_command(database))
+    receiver = MonitorReceiver(pipe, pacing, clock, transcript, _full_text_command(database))
     back_off, said = BackOff(), ""
     while True:
         try:

@@ -35,6 +35,10 @@ class Pacing:
         """When the bucket is full again: each flush moves it by one refill."""
         self._taken_at = -math.inf
 
+    def emptied(self, now: float) -> None:
+        """Another one may have used the bucket up by `now`."""
+        self._full_at = now + self._limits.burst * self._limits.refill_s
+
     def flushed(self, now: float) -> None:
         """A flush was written at `now`."""
         self._full_at = max(self._full_at, now) + self._limits.refill_s

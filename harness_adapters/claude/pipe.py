@@ -43,11 +43,15 @@ class ReaderGone(ConnectionError):
 
 
 class OutputPipe:
-    """One descriptor that a harness reads. At most one flush at a time; `wait_dead` beside it."""
+    """One descriptor that a harness reads. At most one flush at a time; `wait_dead` beside it.
 
-    def __init__(self, fd: int, clock: Clock) -> None:
+    `inherited`: another process may have been killed in the middle of a line of its own to it.
+    """
+
+    def __init__(self, fd: int, clock: Clock, *, inherited: bool = False) -> None:
         self._fd = fd
         self._clock = clock
+        self._unended_line = inherited
         is_socket = sys.platform == "linux" and stat.S_ISSOCK(os.fstat(fd).st_mode)
         self._write_bytes_max = _LINUX_SOCKET_BYTES_MAX if is_socket else _PIPE_BYTES_MAX
 
@@ -58,7 +62,8 @@ class OutputPipe:
             ReaderGone: part of it may have been written.
         """
         passing(Place.FLUSH_UNWRITTEN)
-        unwritten = memoryview(data)
+        unwritten = memoryview(b"\n" + data if self._unended_line else data)
+        self._unended_line = False
         while unwritten:
             await self._wait_writable()
             try:

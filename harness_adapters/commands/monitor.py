@@ -16,7 +16,7 @@ def run(database: Path | None, arguments: Sequence[str]) -> int:
     # No variable of ours decides here: the server that wrote this command line did.
     path = (options.db or database or default_database()).expanduser().absolute()
     limits = UNLIMITED if options.pace == "off" else MONITOR_LIMITS
-    return anyio.run(stream, path, options.session, limits)
+    return anyio.run(stream, path, options.session, limits, None, options.restartable)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,5 +26,10 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--session", metavar="KEY", help="the session, where it can't be found from the processes")
     command.add_argument(
         "--pace", choices=("monitor", "off"), default="monitor", help="off: for a host without Monitor's limits"
+    )
+    command.add_argument(
+        "--restartable",
+        action="store_true",
+        help="it is run again in the same Monitor when it was killed: begin slowly, and on a line of its own",
     )
     return command

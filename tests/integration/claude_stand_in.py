@@ -28,7 +28,7 @@ from fakes.recorder import Recorder
 from harness_adapters.callers import CLAUDE_HARNESS
 from harness_adapters.claude.addresses import claude_address
 from harness_adapters.claude.framing import Header, decode, whole_deliveries
-from harness_adapters.claude.launch_command import launch_command
+from harness_adapters.claude.launch_command import launch_command, plugin_monitor_command
 from harness_adapters.claude.session import transcript_path
 from tests.another_session import AnotherSession, ChannelView, open_view
 from waiters.processes import ProcessIdentity, own_identity
@@ -85,10 +85,15 @@ class ClaudeStandIn:
         """The command that `join` returns to this session."""
         return launch_command(self.database, self._root / "no other", None)
 
+    @property
+    def plugin_command(self) -> str:
+        """The command of the plugin's monitor."""
+        return plugin_monitor_command(self.database, self._root / "no other")
+
     @asynccontextmanager
-    async def monitor(self) -> AsyncIterator[MonitorHost]:
-        """Run the command in a Monitor; what it tells the session is recorded in the transcript."""
-        async with monitor(self.command, clock=SystemClock(), environment=self.environment) as host:
+    async def monitor(self, command: str | None = None) -> AsyncIterator[MonitorHost]:
+        """Run a command, else `self.command`, in a Monitor; what it tells is recorded in the transcript."""
+        async with monitor(command or self.command, clock=SystemClock(), environment=self.environment) as host:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self.take_notifications, host)
                 yield host

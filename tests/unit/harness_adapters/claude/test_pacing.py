@@ -73,3 +73,23 @@ def test_no_schedule_of_flushes_empties_monitors_own_bucket(
 
     assert all(bucket.take(time) for time in events)
     assert all(later - earlier > monitor_rules.WINDOW_S for earlier, later in pairwise(events))
+
+
+@given(
+    used_at=st.lists(st.floats(0, 30), min_size=1, max_size=12).map(sorted),
+    killed_after_s=st.floats(0, 30),
+    wanted_after_s=st.lists(st.floats(0, 60), min_size=1, max_size=60).map(sorted),
+)
+def test_one_that_takes_over_a_monitor_never_empties_its_bucket(
+    used_at: list[float], killed_after_s: float, wanted_after_s: list[float]
+) -> None:
+    """Whatever the one before it had used of the bucket, which nobody can tell it."""
+    former, latter = Pacing(), Pacing()
+    used = flush_times(used_at, former)
+    taken_over_at = used[-1] + killed_after_s
+    latter.emptied(taken_over_at)
+    flushes = used + flush_times([taken_over_at + after for after in wanted_after_s], latter)
+    bucket = monitor_rules.TokenBucket(0.0)
+
+    assert all(bucket.take(time + monitor_rules.WINDOW_S) for time in flushes)
+    assert all(later - earlier > monitor_rules.WINDOW_S for earlier, later in pairwise(flushes))

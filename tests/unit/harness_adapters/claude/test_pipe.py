@@ -237,3 +237,13 @@ async def test_the_descriptor_keeps_its_flags() -> None:
         assert os.get_blocking(ends.write_fd)
         await OutputPipe(ends.write_fd, SystemClock()).write(b"line\n")
         assert os.get_blocking(ends.write_fd)
+
+
+async def test_where_another_process_may_have_left_half_a_line_the_first_write_ends_it() -> None:
+    with anyio.fail_after(LIMIT_S), plain_pipe() as ends:
+        os.write(ends.write_fd, b"1 hall alice\n|hel")
+        pipe = OutputPipe(ends.write_fd, SystemClock(), inherited=True)
+        await pipe.write(b"1 hall alice repeat=1\n|hello\n")
+        await pipe.write(b"2 hall alice\n|bye\n")
+
+        assert await ends.read() == b"1 hall alice\n|hel\n1 hall alice repeat=1\n|hello\n2 hall alice\n|bye\n"
