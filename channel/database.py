@@ -36,21 +36,28 @@ COMMITS_BETWEEN_CHECKPOINT_LOOKS = 64
 
 _SCHEMA_VERSION = "SELECT user_version FROM pragma_user_version;"
 _SHRINKS = "PRAGMA auto_vacuum=INCREMENTAL"
-_BEGIN = f"BEGIN IMMEDIATE;\n{_SCHEMA_VERSION}"
+_BEGIN = "BEGIN IMMEDIATE;"
+_BEGIN_MIGRATION = "BEGIN EXCLUSIVE;"
+"""The same for SQLite, with a log; but whatever the schema is."""
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 Row = sqlite3.Row
 
 
 class Transaction:
-    """Statements between BEGIN IMMEDIATE and COMMIT; made by `Database.transaction`."""
+    """Statements between BEGIN IMMEDIATE and COMMIT; made by `Database.transaction`.
+
+    The first one begins it, in the same hop to aiosqlite's thread.
+    """
 
     def __init__(self, connection: aiosqlite.Connection) -> None:
         self._connection = connection
+        self.has_begun = False
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Run a statement, or several in one go, all with the same parameters; the rows of the last."""
-        return list(await self._connection.execute_fetchall(sql, parameters))
+        begin, self.has_begun = "" if self.has_begun else f"{_BEGIN}\n", True
+        return list(await self._connection.execute_fetchall(begin + sql, parameters))
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         """Run one statement; its first row, or None."""
@@ -59,7 +66,7 @@ class Transaction:
 
     async def run(self, sql: str, parameters: Parameters = ()) -> None:
         """Run one statement that gives no rows."""
-        await self._connection.execute_fetchall(sql, parameters)
+        await self.all(sql, parameters)
 
 
 class _Connection(sqlite3.Connection):
@@ -68,11 +75,27 @@ class _Connection(sqlite3.Connection):
     Each call costs a hop to aiosqlite's thread and back, which takes longer than most statements.
     """
 
+    schema: int
+
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         *first, last = _statements(sql)
         for statement in first:
-            super().execute(statement, parameters)
-        return super().execute(last, parameters)
+            self._one(statement, parameters)
+        return self._one(last, parameters)
+
+    def _one(self, statement: str, parameters: Any) -> sqlite3.Cursor:
+        if statement != _BEGIN:
+            return super().execute(statement, parameters)
+        begun = super().execute(statement)
+        [(found,)] = super().execute(_SCHEMA_VERSION)
+        if found != self.schema:
+            raise SchemaTooNew(found, self.schema)
+        return begun
+
+
+def _connection_of(schema: int) -> type[_Connection]:
+    """No transaction of such a connection begins in a file of another schema."""
+    return type("_ConnectionOfSchema", (_Connection,), {"schema": schema})
 
 
 @cache
@@ -119,10 +142,10 @@ class Database:
                 self._refuse_a_moved_file()
                 transaction = Transaction(self._connection)
                 try:
-                    self._compare_schemas(await transaction.all(_BEGIN))
                     yield transaction
                     passing(Place.UNCOMMITTED, of)
-                    await transaction.run("COMMIT")
+                    if transaction.has_begun:
+                        await transaction.run("COMMIT")
                     passing(Place.COMMITTED, of)
                 except BaseException:
                     with suppress(sqlite3.Error):
@@ -183,10 +206,7 @@ class Database:
             raise
 
     async def _refuse_a_newer_schema(self) -> None:
-        self._compare_schemas(list(await self._connection.execute_fetchall(_SCHEMA_VERSION)))
-
-    def _compare_schemas(self, rows: Sequence[Row]) -> None:
-        found = int(rows[0][0])
+        found = await _schema_version(self._connection)
         if found != self._schema:
             raise SchemaTooNew(found, self._schema)
 
@@ -229,7 +249,7 @@ async def open_database(
         raise NoStore(str(path))
     make_private(path, mounts)
     migrations = load_migrations()
-    async with _connect(path) as connection:
+    async with _connect(path, migrations[-1].version) as connection:
         with _sqlite_errors(path):
             await _refuse_what_is_not_ours(connection, path, migrations[-1].version)
             await _configure(connection, durable)
@@ -238,9 +258,11 @@ async def open_database(
 
 
 @asynccontextmanager
-async def _connect(path: Path) -> AsyncIterator[aiosqlite.Connection]:
+async def _connect(path: Path, schema: int) -> AsyncIterator[aiosqlite.Connection]:
     with _sqlite_errors(path):
-        connection = await aiosqlite.connect(path, isolation_level=None, cached_statements=256, factory=_Connection)
+        connection = await aiosqlite.connect(
+            path, isolation_level=None, cached_statements=256, factory=_connection_of(schema)
+        )
     try:
         connection.row_factory = sqlite3.Row
         await connection.execute_fetchall(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
@@ -292,7 +314,7 @@ async def _migrate(connection: aiosqlite.Connection, path: Path, migrations: Seq
     newest = migrations[-1].version
     if await _schema_version(connection) == newest:
         return
-    await connection.execute_fetchall(_BEGIN)
+    await connection.execute_fetchall(_BEGIN_MIGRATION)
     try:
         found = await _schema_version(connection)  # another process may have been first
         is_old = 0 < found < newest
@@ -326,7 +348,8 @@ async def _copy_beside(path: Path, version: int) -> None:
         unfinished.unlink(missing_ok=True)
         descriptor = os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         try:
-            async with _connect(path) as reader:  # VACUUM INTO is refused in a transaction, and takes an empty file
+            # VACUUM INTO is refused in a transaction, and takes an empty file.
+            async with _connect(path, version) as reader:
                 await reader.execute_fetchall("VACUUM INTO ?", (str(unfinished),))
             os.fsync(descriptor)
             unfinished.replace(copy)
