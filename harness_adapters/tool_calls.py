@@ -11,7 +11,7 @@ import anyio
 
 from channel.errors import BadInput
 from channel.membership import Caller, OwnRole, Unanswered
-from channel.presence import RoleView
+from channel.presence import PERSON, RoleView
 from channel.sending import Sent
 from channel.wakeups import ring
 from harness_adapters.callers import CLAUDE_HARNESS
@@ -22,9 +22,10 @@ from harness_adapters.claude.launch_command import (
     launch_command,
     missing_program,
 )
-from harness_adapters.codex import threads
+from harness_adapters.codex import addresses as codex
 from harness_adapters.codex.adoption import Adoption
 from harness_adapters.composition import Channel, default_database
+from harness_adapters.role_status import in_words
 from waiters import status
 from waiters.age import age_in_words
 
@@ -72,7 +73,7 @@ class ToolCalls:
             "name": joined.role.name,
             "channel": str(self.channel.database.path),
             "registered_roles": [view.name for view in shown if _is_live(view)],
-            "role_statuses": {view.name: _status(view) for view in shown if view.role_id != joined.role.role_id},
+            "role_statuses": {view.name: in_words(view) for view in shown if view.role_id != joined.role.role_id},
             "more_roles": len(roles) - len(shown),
             "policy": joined.policy,
             "pending": joined.pending,
@@ -125,7 +126,7 @@ class ToolCalls:
 
     async def _serve_codex(self, caller: Caller, *, wait: bool) -> str:
         """See that a waiter of this process serves a Codex thread that holds a role; its trouble, if waited for."""
-        if caller.harness != threads.HARNESS:
+        if caller.harness != codex.HARNESS:
             return ""
         supervisor = self.channel.supervisor
         if wait or not supervisor.serves_for_good(caller.address):
@@ -140,7 +141,7 @@ class ToolCalls:
         """Ring the active waiters; a Codex thread whose own server is gone is served by this process."""
         views = list(recipients)
         ring({view.bell for view in views})
-        if any(view.harness == threads.HARNESS for view in views):
+        if any(view.harness == codex.HARNESS for view in views):
             await self._adoption.adopt()
 
     async def _wake_rooms(self, roles: Iterable[OwnRole]) -> None:
@@ -151,7 +152,7 @@ class ToolCalls:
         """Whether messages reach the caller; a deaf session learns it, and the command, from every answer."""
         active = await self.channel.leases.is_held(caller.address)
         detail = trouble or await self.channel.leases.detail(caller.address)
-        if caller.harness == threads.HARNESS:
+        if caller.harness == codex.HARNESS:
             answer: Answer = {"waiter": "active" if active else "offline"} if always or not active else {}
             return {**answer, "waiter_detail": detail} if detail else answer
         if active:
@@ -203,11 +204,11 @@ class _Arguments:
 
 def _recipients(sent: Sent) -> Answer:
     shown, skipped = _shown(sent.recipients), _shown(sent.skipped)
-    answer: Answer = {"to": {view.name: {"state": "pending", "waiter": _status(view, new=1)} for view in shown}}
+    answer: Answer = {"to": {view.name: {"state": "pending", "waiter": in_words(view, new=1)} for view in shown}}
     if len(shown) < len(sent.recipients):
         answer["more_recipients"] = len(sent.recipients) - len(shown)
     if skipped:
-        answer["skipped"] = {view.name: _status(view) for view in skipped}
+        answer["skipped"] = {view.name: in_words(view) for view in skipped}
     if len(skipped) < len(sent.skipped):
         answer["more_skipped"] = len(sent.skipped) - len(skipped)
     return answer
@@ -222,22 +223,6 @@ def _is_live(view: RoleView) -> bool:
     return view.connected or view.waiter_active
 
 
-def _status(view: RoleView, new: int = 0) -> str:
-    """How it stands with a role's deliveries, in a few words. `new`: messages that were not counted yet.
-
-    A loaded Codex thread is served by whoever sends to it, if its own server is not there to do it.
-    """
-    waiting = view.waiting + new
-    since = f"offline since {status.at(view.offline_since_ms or 0)}" + (f", {waiting} waiting" if waiting else "")
-    if view.harness != threads.HARNESS:
-        words = "active" if view.waiter_active else since
-    elif view.connected or threads.is_loaded(view.address):
-        words = "active"
-    else:
-        words = "not loaded: runs on resume" + ("" if view.waiter_active else f"; {since}")
-    return f"{words}; {view.detail}" if view.waiter_active and view.detail else words
-
-
 def _unanswered(messages: Iterable[Unanswered], now_ms: int) -> str:
     return ", ".join(
         f"{each.message_id} from {each.sender} ({age_in_words(now_ms - each.created_at_ms) or '<1m'})"
@@ -246,6 +231,8 @@ def _unanswered(messages: Iterable[Unanswered], now_ms: int) -> str:
 
 
 def _holder(view: RoleView) -> str:
+    if view.harness == PERSON:
+        return "a person"
     session = {"claude": "a Claude Code session", "codex": "a Codex thread"}.get(view.harness, "another session")
     if view.waiter_active:
         return f"{session} with an active waiter"

@@ -10,7 +10,7 @@ from pathlib import Path
 from channel.clock import SystemClock
 from channel.database import Row
 from channel.membership import Caller
-from harness_adapters.codex.threads import HARNESS, address_of
+from harness_adapters.codex.addresses import HARNESS, address_of
 from tests.another_session import AnotherSession, ChannelView
 from waiters import processes
 from waiters.processes import ProcessIdentity

@@ -13,6 +13,7 @@ from typing import Any
 
 from channel.database import Row
 from channel.membership import Caller
+from harness_adapters.codex.addresses import HARNESS, address_of
 from harness_adapters.codex.app_server import Opener
 from harness_adapters.codex.child import SQLITE_HOME, open_child
 from harness_adapters.codex.daemon import open_daemon
@@ -20,8 +21,6 @@ from harness_adapters.codex.owners import Owner, owner_from, writer_of
 from waiters import processes
 from waiters.processes import ProcessIdentity
 
-HARNESS = "codex"
-_ADDRESS_BEGINS = "codex:"
 CONTROL_SOCKET = Path("app-server-control", "app-server-control.sock")
 
 
@@ -90,10 +89,6 @@ class Thread:
         return Path(shutil.which("codex") or recorded or "codex")
 
 
-def address_of(thread_id: str, home: Path) -> str:
-    return f"{_ADDRESS_BEGINS}{thread_id}@{home}"
-
-
 def caller_of(meta: Mapping[str, Any], client_version: str, server: ProcessIdentity) -> Caller:
     """The session behind a tool call of Codex. Raises NotServable: a sub-agent's thread, or no thread id."""
     thread_id = meta.get("threadId")
@@ -141,12 +136,6 @@ def thread_of(connection: Row) -> Thread:
         version=connection["codex_version"],
         runs_exec=bool(connection["runs_exec"]),
     )
-
-
-def is_loaded(address: str) -> bool:
-    """Whether a process is seen that has the thread of this address loaded."""
-    thread_id, _, home = address.removeprefix(_ADDRESS_BEGINS).partition("@")
-    return writer_of(Path(home), thread_id) is not None
 
 
 def _home_in(environment: Mapping[str, str]) -> Path:

@@ -21,7 +21,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from channel.clock import SystemClock
 from harness_adapters.callers import CODEX_CLIENT
-from harness_adapters.codex.threads import address_of
+from harness_adapters.codex.addresses import address_of
 from tests.another_session import ROOM
 from waiters.processes import ProcessIdentity, identity_of, is_alive, wait_ended
 

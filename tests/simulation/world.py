@@ -9,7 +9,7 @@ from channel.membership import Caller
 from fakes.clock import FakeIds
 from fakes.codex_thread import new_thread
 from harness_adapters.claude.addresses import claude_address
-from harness_adapters.codex.threads import address_of
+from harness_adapters.codex.addresses import address_of
 from tests.simulation.checks import Checker, Destination
 from tests.simulation.claude import ClaudeSession
 from tests.simulation.codex import Codex, CodexThread, WatchedHome
