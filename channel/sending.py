@@ -1,11 +1,11 @@
 """From a text to a message with all its deliveries, in one transaction: a message to all is atomic."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from channel.clock import Clock
-from channel.database import Database, Transaction
+from channel.database import Database, Row, Transaction
 from channel.errors import NobodyElse, SentToSelf, UnknownRole
 from channel.membership import OwnRole, own_role
 from channel.names import check_name, check_text, normalized
@@ -39,22 +39,27 @@ class Sending:
         """
         check_text(text)
         async with self._database.transaction("send") as transaction:
-            sender, views = await self._room_of(transaction, address, room)
-            [own] = [view for view in views if view.role_id == sender.role_id]
-            others = [view for view in views if view is not own]
+            sender, rows = await self._room_of(transaction, address, room)
+            [own] = [row for row in rows if row["role_id"] == sender.role_id]
+            others = [row for row in rows if row is not own]
+            skipped: list[RoleView] = []
             if to:
-                recipients, skipped = await self._named(transaction, sender, others, to), []
+                # Only theirs are judged: that asks the system for each, and a room may have hundreds.
+                recipients = self._views(await self._named(transaction, sender, others, to))
             else:
-                recipients = [view for view in others if not view.long_absent]
-                skipped = [view for view in others if view.long_absent]
+                views = self._views(others)
+                recipients = [view for view in views if not view.long_absent]
+                skipped = [view for view in views if view.long_absent]
                 if not recipients:
                     raise NobodyElse(sender.room, [view.name for view in skipped])
+            own_view = self._presence.view(own)
             message_id = await self._store(transaction, sender, text, recipients)
-        return Sent(message_id, sender, own, tuple(recipients), tuple(skipped))
+        return Sent(message_id, sender, own_view, tuple(recipients), tuple(skipped))
 
-    async def _room_of(
-        self, transaction: Transaction, address: str, room: str | None
-    ) -> tuple[OwnRole, list[RoleView]]:
+    def _views(self, rows: Iterable[Row]) -> list[RoleView]:
+        return [self._presence.view(row) for row in rows]
+
+    async def _room_of(self, transaction: Transaction, address: str, room: str | None) -> tuple[OwnRole, list[Row]]:
         """The role that a session sends from, and all roles of its room: one statement where all is well."""
         rows = await transaction.all(
             sql("sender_room"), {"address": address, "room": normalized(room) if room is not None else None}
@@ -63,13 +68,12 @@ class Sending:
             await own_role(transaction, address, room)
             raise AssertionError("own_role said which it is, and sender_room did not")
         first = rows[0]
-        sender = OwnRole(first["own_role_id"], first["room_id"], first["room"], first["own_name"])
-        return sender, [self._presence.view(row) for row in rows]
+        return OwnRole(first["own_role_id"], first["room_id"], first["room"], first["own_name"]), rows
 
     async def _named(
-        self, transaction: Transaction, sender: OwnRole, others: Sequence[RoleView], to: Sequence[str]
-    ) -> list[RoleView]:
-        by_name = {view.name: view for view in others}
+        self, transaction: Transaction, sender: OwnRole, others: Sequence[Row], to: Sequence[str]
+    ) -> list[Row]:
+        by_name = {str(row["name"]): row for row in others}
         to = [check_name(name, "role") for name in to]
         for name in to:
             if name == sender.name:
