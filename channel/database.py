@@ -10,7 +10,7 @@ with 0.22.1: 53 of 300 calls cancelled at random did).
 import fcntl
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -39,6 +39,9 @@ _SHRINKS = "PRAGMA auto_vacuum=INCREMENTAL"
 _BEGIN = "BEGIN IMMEDIATE;"
 _BEGIN_MIGRATION = "BEGIN EXCLUSIVE;"
 """The same for SQLite, with a log; but whatever the schema is."""
+
+OnUpgrade = Callable[[str], None]
+"""Takes what is done now of an upgrade, in words for a person."""
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 Row = sqlite3.Row
@@ -237,11 +240,17 @@ class Database:
 
 @asynccontextmanager
 async def open_database(
-    path: Path, *, durable: bool, create: bool = True, mounts: MountTable = system_mounts
+    path: Path,
+    *,
+    durable: bool,
+    create: bool = True,
+    mounts: MountTable = system_mounts,
+    on_upgrade: OnUpgrade = lambda _step: None,
 ) -> AsyncIterator[Database]:
     """Open the channel file, migrated if need be, and made if it is not there and `create` is True.
 
     `durable`: a commit survives power loss (synchronous=FULL); else it survives any crash of processes.
+    `on_upgrade` is told each step of a migration. One that is cancelled is undone, but for the last step, the packing.
     Raises UnsafePlace, StoreBroken, StoreFull, StoreReadOnly, SchemaTooNew, StoreBusy.
     """
     path = path.expanduser().absolute()
@@ -253,13 +262,13 @@ async def open_database(
         with _sqlite_errors(path):
             await _refuse_what_is_not_ours(connection, path, migrations[-1].version)
             await _configure(connection, durable)
-            await _migrate(connection, path, migrations)
+            await _migrate(connection, path, migrations, on_upgrade)
         yield Database(connection, path, migrations[-1].version)
 
 
 @asynccontextmanager
 async def _connect(path: Path, schema: int) -> AsyncIterator[aiosqlite.Connection]:
-    with _sqlite_errors(path):
+    with _sqlite_errors(path), anyio.CancelScope(shield=True):  # its thread would outlive a cancelled one
         connection = await aiosqlite.connect(
             path, isolation_level=None, cached_statements=256, factory=_connection_of(schema)
         )
@@ -267,6 +276,9 @@ async def _connect(path: Path, schema: int) -> AsyncIterator[aiosqlite.Connectio
         connection.row_factory = sqlite3.Row
         await connection.execute_fetchall(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         yield connection
+    except BaseException:
+        await connection.interrupt()  # nobody waits any more for what its thread may be at
+        raise
     finally:
         with anyio.CancelScope(shield=True):
             await connection.close()
@@ -310,16 +322,21 @@ async def _configure(connection: aiosqlite.Connection, durable: bool) -> None:
         await connection.execute_fetchall(f"PRAGMA {pragma}")
 
 
-async def _migrate(connection: aiosqlite.Connection, path: Path, migrations: Sequence[Migration]) -> None:
+async def _migrate(
+    connection: aiosqlite.Connection, path: Path, migrations: Sequence[Migration], on_upgrade: OnUpgrade
+) -> None:
     newest = migrations[-1].version
     if await _schema_version(connection) == newest:
         return
+    on_upgrade("waiting until nobody writes to it")
     await connection.execute_fetchall(_BEGIN_MIGRATION)
     try:
         found = await _schema_version(connection)  # another process may have been first
         is_old = 0 < found < newest
         if is_old:
+            on_upgrade("keeping a copy of it")
             await _copy_beside(path, found)
+        on_upgrade("bringing it up to date")
         for migration in migrations:
             if migration.version > found:
                 for statement in statements(migration.sql):
@@ -331,6 +348,7 @@ async def _migrate(connection: aiosqlite.Connection, path: Path, migrations: Seq
             await connection.execute_fetchall("ROLLBACK")
         raise
     if is_old:
+        on_upgrade("packing it")
         with suppress(sqlite3.OperationalError):  # others are at it; then `trim` leaves the file its size
             await connection.execute_fetchall(f"{_SHRINKS};\nVACUUM;")
 

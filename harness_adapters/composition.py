@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from channel.clock import Clock, IdSource, SystemClock, SystemIds
-from channel.database import Database, open_database
+from channel.database import Database, OnUpgrade, open_database
 from channel.deliveries import Deliveries
 from channel.leases import Leases
 from channel.membership import Membership
@@ -38,14 +38,20 @@ def default_database() -> Path:
 
 @asynccontextmanager
 async def open_channel(
-    path: Path, *, durable: bool, create: bool = True, clock: Clock | None = None
+    path: Path,
+    *,
+    durable: bool,
+    create: bool = True,
+    clock: Clock | None = None,
+    on_upgrade: OnUpgrade = lambda _step: None,
 ) -> AsyncIterator[Channel]:
     """The channel at `path`, made if it is not there and `create` is True.
 
-    `durable`: a commit survives power loss. `clock`: the system's, if None. Raises StoreUnavailable.
+    `durable`: a commit survives power loss. `clock`: the system's, if None. `on_upgrade`: as of
+    `open_database`. Raises StoreUnavailable.
     """
     clock, ids, process = clock or SystemClock(), SystemIds(), processes.own_identity()
-    async with open_database(path, durable=durable, create=create) as database:
+    async with open_database(path, durable=durable, create=create, on_upgrade=on_upgrade) as database:
         presence = Presence(clock, processes.boot_id(), _is_alive)
         leases = Leases(database, clock, presence)
         deliveries = Deliveries(database, clock, leases)

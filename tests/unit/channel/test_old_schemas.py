@@ -1,5 +1,6 @@
 """Files that earlier versions wrote, kept as SQL in tests/data/schemas: upgraded, with a copy beside them, whole."""
 
+import shutil
 import sqlite3
 import stat
 from contextlib import closing
@@ -126,6 +127,33 @@ async def test_a_copy_that_a_killed_upgrade_left_half_written_is_made_anew(tmp_p
         pass
     assert rows_of(copy) == before
     assert not half.exists()
+
+
+@pytest.mark.parametrize("version", OLDER)
+async def test_each_step_of_an_upgrade_is_told_and_one_that_is_stopped_is_undone_but_for_the_packing(
+    tmp_path: Path, version: int
+) -> None:
+    path = tmp_path / "channel.db"
+    make_file(path, version)
+    before = rows_of(path), schema_of(path)
+    told: list[str] = []
+    async with open_database(shutil.copy(path, tmp_path / "other.db"), durable=False, on_upgrade=told.append):
+        pass
+    assert len(told) == 4
+
+    for step in told:
+        assert (rows_of(path), schema_of(path)) == before
+        await stop_at(step, path)
+        assert {file.name for file in path.parent.glob("channel.db*")} <= {path.name, f"channel.db.schema-{version}"}
+    assert schema_of(path)[0] == NEWEST
+
+
+async def stop_at(step: str, path: Path) -> None:
+    """Open the file, and cancel that when it is told `step`."""
+    with anyio.CancelScope() as scope:
+        async with open_database(path, durable=False, on_upgrade=lambda told: scope.cancel() if told == step else None):
+            pass
+    assert scope.cancelled_caught
 
 
 @needs_root
