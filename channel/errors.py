@@ -138,6 +138,7 @@ class DecisionRefused(NotPossible):
     """A person's decision on a delivery is not taken; `may_be_forced`: --force takes it all the same."""
 
     def __init__(self, delivery_id: int, state: str, decision: str, why: str, *, may_be_forced: bool = False) -> None:
+        self.may_be_forced = may_be_forced
         forced = ", or force it with --force" if may_be_forced else ""
         super().__init__(f"Delivery {delivery_id} is {state} and was not {decision}: {why}{forced}.")
 

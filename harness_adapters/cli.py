@@ -22,6 +22,7 @@ COMMANDS = {
     "monitor": Command("monitor", "print a session's messages as they come (run it in Monitor)"),
     "message": Command("message", "print one message whole"),
     "deliveries": Command("deliveries", "list, show, look for, resend or drop deliveries"),
+    "view": Command("view", "rooms, messages and deliveries in a browser, as they happen"),
     "trim": Command("trim", "remove old messages that are handled"),
 }
 

@@ -332,3 +332,42 @@ DELETE FROM messages WHERE message_id IN (SELECT value FROM json_each(:message_i
 
 -- unused_pages: pages of the file that hold nothing
 SELECT freelist_count FROM pragma_freelist_count;
+
+-- rooms_by_activity: the rooms, those with the newest messages first
+SELECT room_id, name, policy, (SELECT max(m.message_id) FROM messages m WHERE m.room_id = rooms.room_id) AS newest
+FROM rooms ORDER BY newest DESC, room_id DESC LIMIT :limit;
+
+-- said_in_room: the newest messages of a room before one, with the beginning of each text
+SELECT m.message_id, m.sender, m.sender_role_id, m.reply_to, m.created_at_ms,
+  substr(m.text, 1, :characters) AS text_begins, length(m.text) AS text_characters
+FROM messages m WHERE m.room_id = (SELECT room_id FROM rooms WHERE name = :room) AND m.message_id < :before_id
+ORDER BY m.message_id DESC LIMIT :limit;
+
+-- deliveries_of_messages: what became of the messages of a JSON array
+SELECT d.delivery_id, d.message_id, r.name AS recipient, d.state, d.detail, d.policy, d.repeats, d.changed_at_ms,
+  d.handed_over_at_ms, d.accepted_at_ms, d.seen_at_ms, d.looks, d.next_look_at_ms, d.absent_since_ms
+FROM json_each(:message_ids) given CROSS JOIN deliveries d ON d.message_id = given.value
+  JOIN roles r ON r.role_id = d.role_id
+ORDER BY d.delivery_id;
+
+-- times_since: of the newest messages since a time, how long each delivery took to be accepted, and to be seen
+SELECT recent.message_id, recent.created_at_ms,
+  coalesce(d.accepted_at_ms, d.seen_at_ms) - recent.created_at_ms AS accepted_after_ms,
+  d.seen_at_ms - recent.created_at_ms AS seen_after_ms
+FROM (SELECT message_id, created_at_ms FROM messages WHERE created_at_ms >= :since_ms
+    ORDER BY created_at_ms DESC LIMIT :limit) recent
+  CROSS JOIN deliveries d ON d.message_id = recent.message_id;
+
+-- waiting_by_minute: by how many the waiting deliveries grew in each minute since a time, of so many of the newest
+-- events
+SELECT at_ms / :minute_ms AS minute, sum((to_state = 'pending') - (coalesce(from_state, '') = 'pending')) AS more
+FROM delivery_events
+WHERE event_id > (SELECT max(event_id) FROM delivery_events) - :limit AND at_ms >= :since_ms GROUP BY minute;
+
+-- last_event_not_read: the newest before those
+SELECT at_ms FROM delivery_events
+WHERE event_id <= (SELECT max(event_id) FROM delivery_events) - :limit ORDER BY event_id DESC LIMIT 1;
+
+-- count_waiting: how many deliveries wait, counted to a limit
+SELECT count(*) FROM (SELECT 1 FROM roles r CROSS JOIN deliveries d ON d.role_id = r.role_id AND d.state = 'pending'
+  LIMIT :limit);

@@ -11,13 +11,13 @@ from typing import Any
 from channel.decisions import Decisions
 from channel.delivery_states import State
 from channel.inspection import Inspected, Inspection
-from channel.wakeups import ring
 from harness_adapters.commands.argument_types import age_ms
 from harness_adapters.commands.deliveries_text import list_text, look_text, show_text
 from harness_adapters.commands.output import as_json as to_json
 from harness_adapters.commands.output import database_for_people, print_result
 from harness_adapters.composition import Channel, open_channel
-from harness_adapters.one_look import CantLook, Look, look_for
+from harness_adapters.one_look import Look, look_for
+from harness_adapters.sending_again import send_again
 
 LIST_DEFAULT = 50
 LIST_MAX = 10_000
@@ -101,13 +101,7 @@ async def _look(channel: Channel, inspection: Inspection, options: argparse.Name
 
 async def _resend(channel: Channel, inspection: Inspection, options: argparse.Namespace) -> Report:
     delivery = await _named(inspection, options)
-    look = None
-    if delivery.state == State.UNCERTAIN.value and not options.force:
-        look = await look_for(channel, delivery)
-        if not look.is_conclusive:
-            raise CantLook(delivery, f"{look.found}. Force it with --force if you know that it is not there.")
-    sent = await Decisions(channel.database, channel.clock).send_again(delivery.delivery_id, force=options.force)
-    ring([await channel.leases.bell(sent.address)])
+    sent, look = await send_again(channel, delivery, force=options.force)
     text = (
         f"{look_text(look) if look else ''}"
         f"sent again to {sent.recipient} as message {sent.message_id}, delivery {sent.delivery_id}\n"
