@@ -26,11 +26,15 @@ COMMANDS = {
     "trim": Command("trim", "remove old messages that are handled"),
 }
 
+EXIT_STATUSES = """\
+exit status: 0 done; 1 refused or failed, and standard error says why; 2 wrongly called; 130 stopped by Ctrl-C"""
 EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+"""By Ctrl-C, without a traceback."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status: 0 done, 1 failed (the reason is on stderr), 2 wrongly called."""
+    """Run one command; its exit status, as EXIT_STATUSES says."""
     if sys.platform == "win32":
         sys.exit("agent-channel does not run on Windows yet: it needs FIFOs and unix sockets.")
     parser = _parser()
@@ -38,8 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help()
         return EXIT_USAGE
-    module = import_module(f"harness_adapters.commands.{COMMANDS[options.command].module}")
-    status: int = module.run(options.db, options.arguments)
+    try:
+        module = import_module(f"harness_adapters.commands.{COMMANDS[options.command].module}")
+        status: int = module.run(options.db, options.arguments)
+    except KeyboardInterrupt:
+        if sys.stderr is not None and sys.stderr.isatty():
+            sys.stderr.write("\n")  # after the ^C that the terminal shows
+        return EXIT_INTERRUPTED
     return status
 
 
@@ -49,7 +58,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="agent-channel",
         description="Messages between coding agents in different harnesses, over one local channel.",
         epilog="commands (each has --help):\n"
-        + "\n".join(f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items()),
+        + "\n".join(f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items())
+        + f"\n\n{EXIT_STATUSES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

@@ -5,18 +5,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import anyio
-
 from channel.errors import ChannelError
 from harness_adapters.claude.paging import paginate
 from harness_adapters.commands.output import PROGRAM, database_for_people, fail, show
-from harness_adapters.composition import open_channel
+from harness_adapters.commands.running import open_for_people
+from harness_adapters.commands.running import run as run_until_done
 
 
 def run(database: Path | None, arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     try:
-        text = anyio.run(_read, database_for_people(database), options.message_id)
+        text = run_until_done(_read, database_for_people(database), options.message_id)
         if options.page is None:
             return show(text)
         page = paginate(text, options.page)
@@ -36,5 +35,5 @@ def parser() -> argparse.ArgumentParser:
 
 
 async def _read(database: Path, message_id: int) -> str:
-    async with open_channel(database, durable=False, create=False) as channel:
+    async with open_for_people(database, durable=False) as channel:
         return (await channel.deliveries.message(message_id)).text

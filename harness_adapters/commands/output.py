@@ -8,9 +8,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from channel.errors import ChannelError
+from harness_adapters.commands.running import run
 from harness_adapters.composition import default_database
 
 PROGRAM = "agent-channel"
@@ -26,9 +25,9 @@ def database_for_people(chosen: Path | None) -> Path:
 
 
 def print_result(command: Callable[..., Awaitable[str]], *arguments: object) -> int:
-    """Run a command and print what it returns, or on stderr why it failed; the exit status."""
+    """Run a command and print what it returns, or on stderr why it failed; the exit status. Raises as `run`."""
     try:
-        text = anyio.run(command, *arguments)
+        text = run(command, *arguments)
     except ChannelError as error:
         return fail(error)
     return show(text)
@@ -37,6 +36,8 @@ def print_result(command: Callable[..., Awaitable[str]], *arguments: object) -> 
 def show(text: str) -> int:
     """Print it as UTF-8, whatever the terminal's encoding; the exit status. As any filter, it ends with its reader."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if sys.stdout is None:
+        return fail("the output can't be written: standard output is closed")
     try:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()

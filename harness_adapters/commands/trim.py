@@ -2,42 +2,22 @@
 
 import argparse
 import json
-import signal
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import anyio
 
-from channel.errors import ChannelError
 from channel.trimming import Trimmed, Trimming
 from harness_adapters.commands.argument_types import age_ms
-from harness_adapters.commands.output import database_for_people, print_result
-from harness_adapters.composition import Channel, open_channel
-from waiters.background import background_tasks
-
-
-class Interrupted(ChannelError):
-    """A person stopped it between two steps."""
-
-    def __init__(self, trimmed: Trimmed) -> None:
-        super().__init__(
-            f"stopped: {_messages(trimmed.removed)} removed, and nothing is left half done. Run it again to go on."
-        )
+from harness_adapters.commands.output import database_for_people, fail, print_result
+from harness_adapters.commands.progress import progress_line
+from harness_adapters.commands.running import open_for_people
+from harness_adapters.composition import Channel
 
 
 def run(database: Path | None, arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
-    on_terminal = sys.stderr.isatty()
-
-    def show(progress: str) -> None:
-        if on_terminal:
-            print(f"\r{progress}\x1b[K", end="", file=sys.stderr, flush=True)
-
-    try:
-        return print_result(_trim, database_for_people(database), options, show)
-    finally:
-        show("")
+    return print_result(_trim, database_for_people(database), options)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -49,22 +29,25 @@ def parser() -> argparse.ArgumentParser:
     return command
 
 
-async def _trim(database: Path, options: argparse.Namespace, on_progress: Callable[[str], None]) -> str:
+async def _trim(database: Path, options: argparse.Namespace) -> str:
     done = Trimmed(0, 0)
-
-    def note(trimmed: Trimmed) -> None:
-        nonlocal done
-        done = trimmed
-        on_progress(f"{_messages(done.removed)} {'to remove' if options.dry_run else 'removed'}")
-
-    async with open_channel(database, durable=False, create=False) as channel:
+    async with open_for_people(database, durable=False) as channel:
         before = database.stat().st_size
-        async with background_tasks() as tasks:
-            with anyio.CancelScope() as scope:
-                tasks.start_soon(_cancel_at_signal, scope)
+        with progress_line() as show:
+
+            def note(trimmed: Trimmed) -> None:
+                nonlocal done
+                done = trimmed
+                show(f"{_messages(done.removed)} {'to remove' if options.dry_run else 'removed'} …")
+
+            try:
                 await _remove(channel, options, note)
-            if scope.cancelled_caught:
-                raise Interrupted(done)
+            except anyio.get_cancelled_exc_class():
+                show("")
+                fail(
+                    f"stopped: {_messages(done.removed)} removed, and nothing is left half done. Run it again to go on."
+                )
+                raise
         after = database.stat().st_size
     if options.json:
         return json.dumps({**done._asdict(), "dry_run": options.dry_run, "bytes": after, "bytes_before": before}) + "\n"
@@ -81,13 +64,6 @@ async def _remove(channel: Channel, options: argparse.Namespace, note: Callable[
     else:
         await trimming.trim(options.older_than)
         await trimming.give_back()
-
-
-async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
-    """Its transactions are shielded: it ends between two of them."""
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            scope.cancel()
 
 
 def _messages(count: int) -> str:

@@ -225,7 +225,7 @@ class TestTrimming:
                     await anyio.sleep(0.01)
                 process.send_signal(signal.SIGINT)
                 said = (await process.stderr.receive()).decode()
-                assert await process.wait() == 1
+                assert await process.wait() == 130
             assert re.match(r"agent-channel: stopped: [0-9,]+ messages removed, and nothing is left half done", said)
             left = stored(database)
             assert 4 < left < MANY + 4
