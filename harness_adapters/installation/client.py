@@ -20,6 +20,7 @@ SERVER_NAME = "agent-channel"
 """The name that every client registers the server under."""
 
 SERVER_MODULE = "harness_adapters.mcp_server"
+SERVER_SCRIPT = "agent-channel-mcp"
 
 VERSION_S_MAX = 20
 """For `PROGRAM --version`: a bundled Node program takes about a second, on a busy machine ten."""
@@ -69,6 +70,11 @@ class Registration:
         return (self.command, *self.args)
 
     @property
+    def is_agent_channel(self) -> bool:
+        """Whether it is a server of ours, of this installation or another."""
+        return any(word == SERVER_MODULE or SERVER_SCRIPT in word for word in self.words)
+
+    @property
     def database(self) -> Path | None:
         """The file that it names with --db; None: the default one."""
         for place, word in enumerate(self.args):
@@ -100,6 +106,15 @@ class CantChange(Exception):
         super().__init__(reason)
         self.reason = reason
         self.by_hand = by_hand
+
+
+def require_ours(present: Registration | None, place: str) -> None:
+    """Another program may have taken our name: raises CantChange."""
+    if present is not None and not present.is_agent_channel:
+        raise CantChange(
+            f"{place} registers another program as {SERVER_NAME}: {present.command}",
+            "Remove it there, or give it another name, and run this again.",
+        )
 
 
 class Change(Protocol):

@@ -1,0 +1,124 @@
+"""A client that keeps its servers in one file. What the file looks like inside is a `Syntax`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from harness_adapters.installation.client import Account, CantChange, CantRead, Registration, require_ours
+from harness_adapters.installation.file_change import FileChange, backup_of, read
+
+
+class NotEditable(Exception):
+    """The text has a form that can't be edited without touching what is not ours: the reason."""
+
+
+class Syntax(Protocol):
+    """How a file of one kind holds what is registered under our name. Text in, text out; all raise NotEditable."""
+
+    def entry(self, text: str) -> Registration | None:
+        """What is registered."""
+        ...
+
+    def with_entry(self, text: str, wanted: Registration) -> str:
+        """The text with ours in it. What else stands in ours is kept; the same text, if ours is there as wanted."""
+        ...
+
+    def without_entry(self, text: str, original: str) -> str:
+        """The text without ours, and without what encloses it if that is left empty and is not in `original`."""
+        ...
+
+    def snippet(self, wanted: Registration) -> str:
+        """What a person writes into the file."""
+        ...
+
+
+@dataclass(frozen=True)
+class FileClient:
+    """`find_file`: which of the places counts now; `programs`: the names of its program."""
+
+    name: str
+    title: str
+    account: Account
+    programs: tuple[str, ...]
+    find_file: Callable[[Account], Path]
+    syntax: Syntax
+
+    @property
+    def path(self) -> Path:
+        return self.find_file(self.account)
+
+    @property
+    def place(self) -> str:
+        return str(self.path)
+
+    def program(self) -> Path | None:
+        return self.account.program(*self.programs)
+
+    def is_found(self) -> bool:
+        return self.program() is not None or self.path.parent.is_dir()
+
+    def registered(self) -> Registration | None:
+        text = self._read()
+        try:
+            return None if text is None else self.syntax.entry(text)
+        except NotEditable as error:
+            raise CantRead(f"{self.path}: {error}") from error
+
+    def planned_install(self, wanted: Registration) -> FileChange | None:
+        before = self._read()
+        text = before or ""
+        try:
+            present = self.syntax.entry(text)
+            require_ours(present, self.place)
+            after = self.syntax.with_entry(text, wanted)
+        except NotEditable as error:
+            by_hand = f"Write this into it yourself:\n\n{self.syntax.snippet(wanted)}"
+            raise CantChange(f"{self.path} is left as it is: {error}", by_hand) from error
+        if after == before:
+            return None
+        return FileChange(self.path, _bytes(before), _bytes(after), keep_before=present is None)
+
+    def planned_removal(self) -> FileChange | None:
+        before, original = self._read(), self._original()
+        try:
+            entry = None if before is None else self.syntax.entry(before)
+            if before is None or entry is None:
+                return None
+            require_ours(entry, self.place)
+            if original is not None and self._is_install_of(original, entry, before):
+                return FileChange(self.path, _bytes(before), _bytes(original) or None, drop_backup=True)
+            after = self.syntax.without_entry(before, original or "")
+        except NotEditable as error:
+            by_hand = "Take what is registered as agent-channel out of it yourself."
+            raise CantChange(f"{self.path} is left as it is: {error}", by_hand) from error
+        return FileChange(self.path, _bytes(before), _bytes(after), drop_backup=after == original)
+
+    def _is_install_of(self, original: str, entry: Registration, text: str) -> bool:
+        """Whether an install made `text` of `original` and nobody changed it since: then every byte can be restored."""
+        try:
+            return self.syntax.with_entry(original, entry) == text
+        except NotEditable:
+            return False
+
+    def _original(self) -> str | None:
+        try:
+            return _text(read(backup_of(self.path)))
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def _read(self) -> str | None:
+        try:
+            return _text(read(self.path))
+        except OSError as error:
+            raise CantRead(f"{self.path} can't be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise CantRead(f"{self.path} is not UTF-8 text") from error
+
+
+def _text(content: bytes | None) -> str | None:
+    return None if content is None else content.decode()
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode()
