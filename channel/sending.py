@@ -52,9 +52,8 @@ class Sending:
                 skipped = [view for view in views if view.long_absent]
                 if not recipients:
                     raise NobodyElse(sender.room, [view.name for view in skipped])
-            own_view = self._presence.view(own)
             message_id = await self._store(transaction, sender, text, recipients)
-        return Sent(message_id, sender, own_view, tuple(recipients), tuple(skipped))
+        return Sent(message_id, sender, self._presence.view(own), tuple(recipients), tuple(skipped))
 
     def _views(self, rows: Iterable[Row]) -> list[RoleView]:
         return [self._presence.view(row) for row in rows]

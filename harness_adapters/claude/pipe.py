@@ -106,8 +106,11 @@ class OutputPipe:
         return count[0]
 
     def is_dead(self) -> bool:
+        return self._polls(0)  # hang-up and error are told unasked
+
+    def _polls(self, events: int) -> bool:
         poll = select.poll()
-        poll.register(self._fd, 0)  # hang-up and error are told unasked
+        poll.register(self._fd, events)
         return bool(poll.poll(0))
 
     async def wait_dead(self) -> None:
@@ -126,6 +129,8 @@ class OutputPipe:
             await anyio.wait_readable(epoll.fileno())
 
     async def _wait_writable(self) -> None:
+        if self._polls(select.POLLOUT):
+            return  # nearly always, and a hundredth of the event loop's time
         try:
             await anyio.wait_writable(self._fd)
         except PermissionError:  # a regular file is always writable
