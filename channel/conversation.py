@@ -1,14 +1,19 @@
-"""What was said in a room, the newest first and a page at a time, with what became of each delivery. It only reads."""
+"""What was said in a room, a page at a time, with what became of each delivery. It only reads."""
 
 import json
 from typing import NamedTuple
 
 from channel.database import Database, Row
+from channel.errors import UnknownRoom
 from channel.names import normalized
 from channel.queries import sql
 
 MESSAGE_ID_END = 2**63 - 1
 """SQLite's largest integer: before it are all."""
+
+
+ROOMS_NAMED_MAX = 20
+"""To who asked for another."""
 
 
 class RoomSummary(NamedTuple):
@@ -83,6 +88,27 @@ class Conversation:
         )
         deliveries = await self._deliveries_of([row["message_id"] for row in rows])
         return tuple(_said(row, deliveries.get(row["message_id"], [])) for row in reversed(rows))
+
+    async def after(self, room: str, message_id: int, limit: int, characters: int) -> tuple[Said, ...]:
+        """The messages of a room that came after one, the oldest first; as `page` else."""
+        rows = await self._database.read(
+            sql("said_after"),
+            {"room": normalized(room), "after_id": message_id, "characters": characters, "limit": limit},
+        )
+        deliveries = await self._deliveries_of([row["message_id"] for row in rows])
+        return tuple(_said(row, deliveries.get(row["message_id"], [])) for row in rows)
+
+    async def last_before(self, wall_clock_ms: int) -> int:
+        """The newest message of all rooms that was sent before a time; 0: there is none."""
+        row = await self._database.read_one(sql("last_before"), {"before_ms": wall_clock_ms})
+        return row["message_id"] if row else 0
+
+    async def room_id(self, room: str) -> int:
+        """Raises UnknownRoom."""
+        row = await self._database.read_one(sql("room_by_name"), {"room": normalized(room)})
+        if row is None:
+            raise UnknownRoom(room, [each.name for each in await self.rooms(ROOMS_NAMED_MAX)])
+        return int(row["room_id"])
 
     async def _deliveries_of(self, message_ids: list[int]) -> dict[int, list[OnItsWay]]:
         found: dict[int, list[OnItsWay]] = {}

@@ -13,6 +13,8 @@
     │   ├── UnknownRole
     │   ├── NobodyElse
     │   ├── SentToSelf
+    │   ├── UnknownRoom
+    │   ├── HeldByAnother
     │   ├── UnknownMessage
     │   ├── UnknownDelivery
     │   ├── DecisionRefused
@@ -119,6 +121,22 @@ class NobodyElse(NotPossible):
 class SentToSelf(NotPossible):
     def __init__(self, name: str) -> None:
         super().__init__(f"{name!r} is this session's own role. Name another role. Nothing was sent.")
+
+
+class UnknownRoom(NotPossible):
+    def __init__(self, room: str, rooms: Sequence[str]) -> None:
+        there = f"The rooms there are: {_listed(rooms)}." if rooms else "No session has joined one yet."
+        super().__init__(f"There is no room {room[:60]!r} in this channel. {there}")
+
+
+class HeldByAnother(NotPossible):
+    """A person's command never takes a role over: an agent that loses its role gets no more messages."""
+
+    def __init__(self, room: str, name: str) -> None:
+        super().__init__(
+            f"The role {name!r} in the room {room!r} is another session's, and a person does not take it over. "
+            "Give another name with --as. Nothing was sent."
+        )
 
 
 class UnknownMessage(NotPossible):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from channel.clock import Clock, IdSource
 from channel.database import Database, Row, Transaction
 from channel.delivery_states import State
-from channel.errors import AlreadyJoined, NameTaken, NotJoined, RoleLost, RoomNotNamed
+from channel.errors import AlreadyJoined, HeldByAnother, NameTaken, NotJoined, RoleLost, RoomNotNamed
 from channel.names import check_name, check_policy, normalized
 from channel.presence import Presence, RoleView
 from channel.queries import sql
@@ -117,10 +117,10 @@ class Membership:
             await self._put_connection(transaction, caller, dead)
             return bool(await _own_roles(transaction, caller.address))
 
-    async def join(self, caller: Caller, room: str, name: str, policy: str | None) -> Joined:
+    async def join(self, caller: Caller, room: str, name: str, policy: str | None, *, take_over: bool = True) -> Joined:
         """Hold the role `name` in `room`; the same call again changes nothing but the policy.
 
-        Raises BadName, BadPolicy, AlreadyJoined (under another name).
+        Raises BadName, BadPolicy, AlreadyJoined (under another name), HeldByAnother (unless `take_over`).
         """
         room, name = check_name(room, "room"), check_name(name, "role")
         if policy is not None:
@@ -136,7 +136,7 @@ class Membership:
                 await transaction.run(sql("set_policy"), {"room_id": room_id, "policy": policy})
             dead = await self._dead_connections(transaction, caller)
             connection_id = await self._put_connection(transaction, caller, dead)
-            role, replaced = await self._hold(transaction, caller, connection_id, room_id, room, name)
+            role, replaced = await self._hold(transaction, caller, connection_id, room_id, room, name, take_over)
             pending = await transaction.one(sql("count_pending"), {"role_id": role.role_id})
             return Joined(
                 role=role,
@@ -225,7 +225,14 @@ class Membership:
         return await self._database.read_one(sql("connection_by_address"), {"address": address})
 
     async def _hold(
-        self, transaction: Transaction, caller: Caller, connection_id: int, room_id: int, room: str, name: str
+        self,
+        transaction: Transaction,
+        caller: Caller,
+        connection_id: int,
+        room_id: int,
+        room: str,
+        name: str,
+        take_over: bool,
     ) -> tuple[OwnRole, RoleView | None]:
         for own in await _own_roles(transaction, caller.address):
             if own.room_id == room_id:
@@ -234,6 +241,8 @@ class Membership:
                 return own, None
         holder = next((view for view in await self._views(transaction, room_id) if view.name == name), None)
         if holder is not None:
+            if not take_over:
+                raise HeldByAnother(room, name)
             await self._end_role(transaction, holder.role_id, "taken_over")
         added = await transaction.one(
             sql("add_role"),

@@ -343,6 +343,22 @@ SELECT m.message_id, m.sender, m.sender_role_id, m.reply_to, m.created_at_ms,
 FROM messages m WHERE m.room_id = (SELECT room_id FROM rooms WHERE name = :room) AND m.message_id < :before_id
 ORDER BY m.message_id DESC LIMIT :limit;
 
+-- said_after: the messages of a room after one, the oldest first, as in said_in_room
+SELECT m.message_id, m.sender, m.sender_role_id, m.reply_to, m.created_at_ms,
+  substr(m.text, 1, :characters) AS text_begins, length(m.text) AS text_characters
+FROM messages m WHERE m.room_id = (SELECT room_id FROM rooms WHERE name = :room) AND m.message_id > :after_id
+ORDER BY m.message_id LIMIT :limit;
+
+-- last_before: the newest message that was sent before a time
+SELECT message_id FROM messages WHERE created_at_ms < :before_ms ORDER BY created_at_ms DESC, message_id DESC LIMIT 1;
+
+-- unshown_of_messages: of the messages of a JSON array those to a person's roles of which nobody said that they were
+-- shown
+SELECT d.delivery_id, d.state, m.text FROM json_each(:message_ids) given CROSS JOIN deliveries d ON d.message_id = given.value
+  JOIN roles r ON r.role_id = d.role_id JOIN connections c ON c.connection_id = r.connection_id
+  JOIN messages m ON m.message_id = d.message_id
+WHERE c.address = :address AND d.state IN ('pending', 'handed_over');
+
 -- deliveries_of_messages: what became of the messages of a JSON array
 SELECT d.delivery_id, d.message_id, r.name AS recipient, d.state, d.detail, d.policy, d.repeats, d.changed_at_ms,
   d.handed_over_at_ms, d.accepted_at_ms, d.seen_at_ms, d.looks, d.next_look_at_ms, d.absent_since_ms
