@@ -34,7 +34,7 @@ def make_private(path: Path, mounts: MountTable) -> None:
     Raises UnsafePlace, StoreFull, StoreReadOnly, StoreBroken.
     """
     with os_errors(path):
-        _refuse_shared(path, mounts)
+        refuse_shared(path, mounts)
         for folder in reversed([parent for parent in path.parents if not parent.exists()]):
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
@@ -63,7 +63,8 @@ def has_no_room(path: Path) -> bool:
     return disk.f_bavail * disk.f_frsize < _LOG_INDEX_BYTES
 
 
-def _refuse_shared(path: Path, mounts: MountTable) -> None:
+def refuse_shared(path: Path, mounts: MountTable) -> None:
+    """Raises UnsafePlace if other machines may change the file system that `path` is on."""
     mount = mount_of(path.resolve(), mounts())
     if mount is not None and _SHARED.fullmatch(mount.kind.lower()):
         raise UnsafePlace(
