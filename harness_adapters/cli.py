@@ -19,6 +19,9 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "install": Command("install", "register the server with Claude Code, Codex and others"),
+    "status": Command("status", "which agents are here, and what each is told to run"),
+    "uninstall": Command("uninstall", "take back what install did"),
     "monitor": Command("monitor", "print a session's messages as they come (run it in Monitor)"),
     "message": Command("message", "print one message whole"),
     "deliveries": Command("deliveries", "list, show, look for, resend or drop deliveries"),

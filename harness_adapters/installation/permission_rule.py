@@ -40,9 +40,14 @@ def is_allowed(account: Account, rule: str) -> bool:
         raise CantRead(f"{path} can't be read: {error}") from error
 
 
-def planned_rule(account: Account, rule: str) -> FileChange | None:
+def planned_rule(account: Account, database: Path | None) -> FileChange | None:
     """None: it stands there already. Raises CantChange."""
-    path = settings_file(account)
+    path, rule = settings_file(account), streamer_rule(database)
+    if rule is None:
+        raise CantChange(
+            "a path in the streamer's command needs quotes, and no permission rule of Claude Code matches those",
+            "Have agent-channel and the channel where no path holds a blank; else expect to be asked each time.",
+        )
     try:
         before, original = _text(path), _text(backup_of(path))
         if rule in _allowed(before or ""):
