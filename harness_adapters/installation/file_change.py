@@ -76,7 +76,7 @@ class FileChange:
 
     def _done(self) -> str:
         if self.after is None:
-            return f"removed {self.path}, which held nothing else"
+            return f"removed {self.path}"
         if self.keep_before and self.before is not None:
             return f"changed {self.path}; as it was: {backup_of(self.path)}"
         return f"changed {self.path}" if self.before is not None else f"made {self.path}"

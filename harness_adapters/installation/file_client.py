@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from harness_adapters.installation.client import Account, CantChange, CantRead, Registration, require_ours
+from harness_adapters.installation.client import SERVER_NAME, Account, CantChange, CantRead, Registration, require_ours
 from harness_adapters.installation.file_change import FileChange, backup_of, read
 
 
@@ -61,7 +61,7 @@ class FileClient:
     def registered(self) -> Registration | None:
         text = self._read()
         try:
-            return None if text is None else self.syntax.entry(text)
+            return self._entry(text)
         except NotEditable as error:
             raise CantRead(f"{self.path}: {error}") from error
 
@@ -82,7 +82,7 @@ class FileClient:
     def planned_removal(self) -> FileChange | None:
         before, original = self._read(), self._original()
         try:
-            entry = None if before is None else self.syntax.entry(before)
+            entry = self._entry(before)
             if before is None or entry is None:
                 return None
             require_ours(entry, self.place)
@@ -93,6 +93,10 @@ class FileClient:
             by_hand = "Take what is registered as agent-channel out of it yourself."
             raise CantChange(f"{self.path} is left as it is: {error}", by_hand) from error
         return FileChange(self.path, _bytes(before), _bytes(after), drop_backup=after == original)
+
+    def _entry(self, text: str | None) -> Registration | None:
+        """A text without our name has no entry of ours, also where it can't be parsed."""
+        return None if text is None or SERVER_NAME not in text else self.syntax.entry(text)
 
     def _is_install_of(self, original: str, entry: Registration, text: str) -> bool:
         """Whether an install made `text` of `original` and nobody changed it since: then every byte can be restored."""

@@ -18,6 +18,9 @@ PACKAGED = Path(__file__).parents[1] / "skill" / "SKILL.md"
 DIGEST_NAME = ".copied-by-agent-channel"
 """Beside a copy: the SHA-256 of what was copied, which tells an older copy from one that a person changed."""
 
+_FOLDERS = (SERVER_NAME, "skills", ".agents")
+"""Those that a copy may have been the first in."""
+
 
 def skill_files(account: Account) -> Mapping[str, Path]:
     """Where each client's copy belongs, by the client's name."""
@@ -61,7 +64,10 @@ class SkillChange:
     file: FileChange
 
     def diff(self) -> str:
-        return self.file.diff()
+        """Of a copy that comes or goes whole only that it does: its text is no change of anybody's."""
+        if self.file.before is None:
+            return f"+++ {self.file.path}\n(a copy of {PACKAGED})\n"
+        return f"--- {self.file.path}\n(a copy of ours, unchanged)\n" if self.file.after is None else self.file.diff()
 
     def apply(self) -> str:
         said, path = self.file.apply(), self.file.path
@@ -70,7 +76,9 @@ class SkillChange:
                 atomic_replace(_digest_file(path), _digest(self.file.after))
             else:
                 _digest_file(path).unlink(missing_ok=True)
-                path.parent.rmdir()
+                for folder in path.parents:  # up to the first that something is in
+                    if folder.name in _FOLDERS:
+                        folder.rmdir()
         return said
 
 
