@@ -17,7 +17,7 @@ from harness_adapters.installation.clients import CLIENTS
 class Step:
     """One thing at one client: planned (`change`), not needed (None) or impossible (`problem`).
 
-    `what`: "server", "skill" or "permission rule"; `said`: how it went, once it was done.
+    `what`: "server", "skill", "plugin" or "permission rule"; `said`: how it went, once it was done.
     """
 
     client: Client

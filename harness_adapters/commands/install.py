@@ -17,6 +17,7 @@ from harness_adapters.commands.changing import (
 )
 from harness_adapters.commands.output import EXIT_OK, database_for_people, fail, show
 from harness_adapters.composition import default_database
+from harness_adapters.installation import claude_plugin
 from harness_adapters.installation.client import Account, Client, own_registration
 from harness_adapters.installation.clients import CLIENTS, all_clients
 from harness_adapters.installation.permission_rule import planned_rule, settings_file, streamer_rule
@@ -51,6 +52,11 @@ def parser() -> argparse.ArgumentParser:
     add_options(command)
     command.add_argument("--skill", action="store_true", help="also copy the skill for Claude Code and Codex")
     command.add_argument(
+        "--plugin",
+        action="store_true",
+        help="also make the skill a plugin of Claude Code, whose terminal program then runs the streamer by itself",
+    )
+    command.add_argument(
         "--allow-streamer",
         action="store_true",
         help="also let Claude Code run the streamer without asking: one permission rule",
@@ -71,13 +77,17 @@ def _registered_database(database: Path | None) -> Path | None:
 def _steps(
     account: Account, clients: Sequence[Client], database: Path | None, options: argparse.Namespace
 ) -> list[Step]:
-    wanted, skills = own_registration(database), skill_files(account) if options.skill else {}
+    wanted, skills = own_registration(database), skill_files(account)
     steps = []
     for client in clients:
+        is_claude = client.name == CLAUDE
         steps.append(planned(client, "server", client.place, client.planned_install, wanted))
-        if client.name in skills:
+        if client.name in skills and (options.skill or (options.plugin and is_claude)):
             steps.append(planned(client, "skill", skills[client.name], planned_copy, skills[client.name]))
-        if client.name == CLAUDE and options.allow_streamer:
+        if is_claude and (options.plugin or claude_plugin.is_installed(account)):  # one that is there is renewed
+            folder = claude_plugin.plugin_folder(account)
+            steps.append(planned(client, "plugin", folder, claude_plugin.planned_install, account, wanted))
+        if is_claude and options.allow_streamer:
             steps.append(_rule_step(account, client, database))
     return steps
 

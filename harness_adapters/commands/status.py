@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from harness_adapters.commands.output import aligned, as_json, printable, show
 from harness_adapters.composition import default_database
+from harness_adapters.installation import claude_plugin
 from harness_adapters.installation.client import (
     Account,
     CantRead,
@@ -97,7 +98,14 @@ def _text(statuses: Sequence[ClientStatus], databases: Sequence[str], rule: Rule
     rows = [("CLIENT", "VERSION", "SERVER", "RUNS"), *map(_row, statuses)]
     problems = [f"{each.client.title}: {each.problem}\n" for each in statuses if each.problem]
     return "".join(
-        [aligned(rows), *problems, *map(_command_line, statuses), _databases_text(databases), _rule_text(rule)]
+        [
+            aligned(rows),
+            *problems,
+            *map(_command_line, statuses),
+            _databases_text(databases),
+            _rule_text(rule),
+            _plugin_text(_plugin(Account.own())),
+        ]
     )
 
 
@@ -137,12 +145,22 @@ def _rule_text(rule: RuleStatus) -> str:
     return "Claude Code asks before it runs the streamer: `agent-channel install --allow-streamer` allows it.\n"
 
 
+def _plugin(account: Account) -> str | None:
+    """Its folder; None: it is not installed."""
+    return str(claude_plugin.plugin_folder(account)) if claude_plugin.is_installed(account) else None
+
+
+def _plugin_text(plugin: str | None) -> str:
+    return f"Claude Code's terminal program runs the streamer by itself: the plugin is in {plugin}\n" if plugin else ""
+
+
 def _as_json(statuses: Sequence[ClientStatus], databases: Sequence[str], rule: RuleStatus) -> dict[str, Any]:
     return {
         "clients": [_client_as_json(each) for each in statuses],
         "databases": databases,
         "same_database": len(databases) <= 1,
         "streamer": {**rule._asdict(), "settings": str(settings_file(Account.own()))},
+        "plugin": _plugin(Account.own()),
     }
 
 

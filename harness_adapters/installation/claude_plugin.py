@@ -28,6 +28,11 @@ def plugin_folder(account: Account) -> Path:
     return skill_files(account)["claude-code"].parent
 
 
+def is_installed(account: Account) -> bool:
+    """Of whatever version, and for whatever channel."""
+    return (plugin_folder(account) / MANIFEST).exists()
+
+
 def planned_install(account: Account, server: Registration) -> "PluginChange | None":
     """All but the skill. None: it stands there already. Raises CantChange."""
     return _planned(plugin_folder(account), {name: text.encode() for name, text in plugin_files(server).items()})
