@@ -24,6 +24,9 @@ _SETTING = re.compile(r"PRAGMA \w+=|SELECT user_version")
 
 LOCK_S_MAX = BUSY_TIMEOUT_MS / 1_000
 
+_BEGIN = "BEGIN IMMEDIATE;\n"
+"""In front of a transaction's first statement."""
+
 
 class SimulatedConnection:
     """What `channel.database` uses of an aiosqlite connection."""
@@ -43,7 +46,7 @@ class SimulatedConnection:
     async def execute_fetchall(self, sql: str, parameters: Any = ()) -> list[Any]:
         if "busy_timeout" in sql:
             return []  # SQLite would wait in real time
-        what = _names().get(sql) or sql.partition("\n")[0][:40]
+        what = _names().get(sql.removeprefix(_BEGIN)) or sql.partition("\n")[0][:40]
         if not _SETTING.match(sql):
             await turn(what)
         began_s = self._now_s()
@@ -54,6 +57,9 @@ class SimulatedConnection:
                 if "locked" not in str(error) or self._now_s() - began_s >= LOCK_S_MAX:
                     raise
             await turn(f"{what} (locked)", self._lock_may_be_free(began_s))
+
+    async def interrupt(self) -> None:
+        """No statement goes on after its caller has gone: each runs within one turn."""
 
     async def close(self) -> None:
         await turn("closes the database")
