@@ -92,14 +92,14 @@ def remove_dead_bells(folder: Path, is_alive: Liveness) -> None:
             path.unlink(missing_ok=True)
 
 
-async def wait_for_change(database: Database, clock: Clock, seen: int) -> int:
-    """Return the new `data_version` once it is no longer `seen`; looks every POLL_S.
+async def wait_for_change(database: Database, clock: Clock, seen: int, look_s: float = POLL_S) -> int:
+    """Return the new `data_version` once it is no longer `seen`; looks every `look_s`.
 
     The caller hands the result to the next call, so that a commit between two calls is not missed.
     Raises StoreUnavailable.
     """
     while True:
-        await clock.sleep(POLL_S)
+        await clock.sleep(look_s)
         found = await database.data_version()
         if found != seen:
             return found

@@ -23,9 +23,16 @@ COMMANDS = {
     "status": Command("status", "which agents are here, and what each is told to run"),
     "uninstall": Command("uninstall", "take back what install did"),
     "monitor": Command("monitor", "print a session's messages as they come (run it in Monitor)"),
+    "rooms": Command("rooms", "list the rooms"),
+    "who": Command("who", "list the roles, and whether messages reach them now"),
+    "history": Command("history", "print what was said in a room"),
+    "tail": Command("tail", "print what is said in a room as it comes"),
+    "send": Command("send", "send a message as a person"),
+    "invite": Command("invite", "print the text that brings an agent into a room"),
     "message": Command("message", "print one message whole"),
     "deliveries": Command("deliveries", "list, show, look for, resend or drop deliveries"),
     "view": Command("view", "rooms, messages and deliveries in a browser, as they happen"),
+    "doctor": Command("doctor", "try out what messages need; --probe: send one and time it"),
     "trim": Command("trim", "remove old messages that are handled"),
 }
 

@@ -6,18 +6,20 @@ The rules are in `channel/decisions.py`; here the arguments are taken apart and 
 import argparse
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from channel.decisions import Decisions
 from channel.delivery_states import State
 from channel.inspection import Inspected, Inspection
-from harness_adapters.commands.argument_types import age_ms
+from harness_adapters.commands.argument_types import age_ms, number_to
 from harness_adapters.commands.deliveries_text import list_text, look_text, show_text
 from harness_adapters.commands.output import as_json as to_json
 from harness_adapters.commands.output import database_for_people, print_result
-from harness_adapters.composition import Channel, open_channel
-from harness_adapters.one_look import Look, look_for
-from harness_adapters.sending_again import send_again
+from harness_adapters.commands.running import open_for_people
+from harness_adapters.composition import Channel
+
+if TYPE_CHECKING:  # what reaches harnesses takes as long to load as all else; only what looks there needs it
+    from harness_adapters.one_look import Look
 
 LIST_DEFAULT = 50
 LIST_MAX = 10_000
@@ -56,7 +58,9 @@ def parser() -> argparse.ArgumentParser:
     listing.add_argument("--room", help="only in this room")
     listing.add_argument("--role", help="only to this role")
     listing.add_argument("--older-than", type=age_ms, default=0, metavar="AGE", help="sent so long ago: 40m, 15h, 3d")
-    listing.add_argument("--limit", type=_limit, default=LIST_DEFAULT, metavar="N", help="at most (default: 50)")
+    listing.add_argument(
+        "--limit", type=number_to(LIST_MAX), default=LIST_DEFAULT, metavar="N", help="at most (default: 50)"
+    )
     add("show", _show, "Show one delivery with all that happened to it.")
     add("look", _look, "Look now where its receiver keeps it; nothing there is changed.")
     again = add("resend", _resend, "Send its text again as a new message, and withdraw it.")
@@ -67,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
 
 async def _do(database: Path, options: argparse.Namespace) -> str:
     command: Command = options.run
-    async with open_channel(database, durable=True, create=False) as channel:
+    async with open_for_people(database, durable=True) as channel:
         text, as_json = await command(channel, Inspection(channel.database, channel.clock), options)
     return to_json(as_json) if options.json else text
 
@@ -92,6 +96,8 @@ async def _show(channel: Channel, inspection: Inspection, options: argparse.Name
 
 
 async def _look(channel: Channel, inspection: Inspection, options: argparse.Namespace) -> Report:
+    from harness_adapters.one_look import look_for
+
     delivery = await _named(inspection, options)
     look = await look_for(channel, delivery)
     as_json = {"delivery_id": delivery.delivery_id, "before": delivery.state, **_look_as_json(look)}
@@ -100,6 +106,8 @@ async def _look(channel: Channel, inspection: Inspection, options: argparse.Name
 
 
 async def _resend(channel: Channel, inspection: Inspection, options: argparse.Namespace) -> Report:
+    from harness_adapters.sending_again import send_again
+
     delivery = await _named(inspection, options)
     sent, look = await send_again(channel, delivery, force=options.force)
     text = (
@@ -131,11 +139,5 @@ def _may_appear(delivery: Inspected) -> str:
     return "" if delivery.address is None else "; if it appears all the same, it becomes seen"
 
 
-def _look_as_json(look: Look) -> dict[str, Any]:
+def _look_as_json(look: "Look") -> dict[str, Any]:
     return {**look._asdict(), "state": look.state.value}
-
-
-def _limit(words: str) -> int:
-    if not words.isdecimal() or not 1 <= int(words) <= LIST_MAX:
-        raise argparse.ArgumentTypeError(f"{words!r} is no number from 1 to {LIST_MAX:,}")
-    return int(words)

@@ -1,12 +1,15 @@
 """Deliveries as a person reads them in a terminal. What others wrote is shown with its control characters escaped."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from channel.inspection import Inspected, Listed
 from harness_adapters.commands.output import aligned, printable
-from harness_adapters.one_look import Look
 from waiters.age import age_in_words
 from waiters.status import at
+
+if TYPE_CHECKING:
+    from harness_adapters.one_look import Look
 
 DETAIL_CHARACTERS_MAX = 60
 """Of a list; `show` has all of it."""
@@ -29,7 +32,7 @@ def list_text(listed: Sequence[Listed], now_ms: int, *, are_more: bool) -> str:
                 each.room,
                 each.sender,
                 each.recipient,
-                _cut(printable(each.detail)),
+                cut(printable(each.detail)),
             )
             for each in listed
         ),
@@ -66,7 +69,7 @@ def show_text(shown: Inspected, now_ms: int) -> str:
     return aligned([row for row in rows if row[1]]) + aligned(happened)
 
 
-def look_text(look: Look) -> str:
+def look_text(look: "Look") -> str:
     """What was looked at, and what was found."""
     return "".join(f"looked at {printable(each)}\n" for each in look.looked_at) + f"found: {look.found}\n"
 
@@ -79,5 +82,5 @@ def _time(wall_clock_ms: int | None) -> str:
     return "" if wall_clock_ms is None else at(wall_clock_ms)
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
     return text if len(text) <= DETAIL_CHARACTERS_MAX else text[: DETAIL_CHARACTERS_MAX - 1] + "…"

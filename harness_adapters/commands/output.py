@@ -47,6 +47,13 @@ def show(text: str) -> int:
     return EXIT_OK
 
 
+def end_with_reader() -> int:
+    """End as a filter does whose reader is gone: by SIGPIPE, without a word."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.raise_signal(signal.SIGPIPE)
+    return EXIT_FAILED  # it is blocked
+
+
 def fail(error: object) -> int:
     """Say on stderr why it can't be done; the exit status."""
     print(f"{PROGRAM}: {error}", file=sys.stderr)
