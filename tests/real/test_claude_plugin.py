@@ -5,10 +5,12 @@ The skill is tried in both harnesses, as they find it.
 
 import json
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio
 import psutil
 import pytest
 
@@ -29,7 +31,6 @@ from tests.real.agent_channel import (
     has_shown,
     is_notice,
     monitor_command,
-    server_command,
     shown_texts,
     streamer_of,
 )
@@ -47,6 +48,8 @@ JOIN_TOOL, SEND_TOOL = f"{PERMISSION_RULE}__join", f"{PERMISSION_RULE}__send"
 JOINING = {"room": ROOM, "name": CLAUDE}
 
 STILL_HERE = "tell them that you are here"
+READ = "read how that is done"
+SKILL_TITLE = "# Talking to other agents with agent-channel"
 ARM_TOO = "arm your own Monitor too"
 
 
@@ -56,6 +59,13 @@ def answer_of(request: ModelRequest) -> dict[str, object]:
     assert not result.is_error, result.text
     answer: dict[str, object] = json.loads(result.text)
     return answer
+
+
+async def agent_channel(world: ClaudeWorld, *arguments: str) -> None:
+    """Run a command of ours as the world's person does; `claude` is on PATH."""
+    command = [sys.executable, "-I", "-m", "harness_adapters.cli", *arguments]
+    path = f"{world.binary.parent}:{world.environment['PATH']}"
+    await anyio.run_process(command, cwd=world.work, env=world.environment | {"PATH": path})
 
 
 def running(world: ClaudeWorld, module: str) -> list[psutil.Process]:
@@ -125,48 +135,49 @@ async def test_the_terminal_arms_it_unasked_and_it_lives_through_a_kill_and_a_ne
 
 @pytest.mark.fault("F54")
 async def test_of_the_plugins_monitor_and_the_models_own_one_prints_and_the_other_says_so_and_ends():
-    """The server is registered by hand too: of two with the same command Claude Code starts one (2.1.332).
+    """Installed as a person does, so the server is registered too: Claude Code starts one of the two (2.1.332).
 
-    Claude Code killed, none of it lives on.
+    Claude Code killed, nothing of it lives on.
     """
-    rules = [
-        Rule(shown(JOIN), call(f"mcp__{SERVER_NAME}__join", JOINING)),
-        Rule(shown(ARM_TOO), arm_monitor(monitor_command())),
-    ]
+    join = f"mcp__{SERVER_NAME}__join"
+    rules = [Rule(shown(JOIN), call(join, JOINING)), Rule(shown(ARM_TOO), arm_monitor(monitor_command()))]
     async with claude_with_plugin(*rules) as (api, world, channel):
-        command = server_command()
-        await world.run_claude("mcp", "add", "-s", "user", SERVER_NAME, "--", *command)
-        async with world.terminal_session("--allowedTools", f"mcp__{SERVER_NAME}") as session:
-            address = address_of(session)
-            armed = await streamer_of(channel, address)
+        await agent_channel(world, "install", "--client=claude-code", "--plugin", "--yes")
+        async with world.terminal_session("--allowedTools", join) as session:
+            armed = await streamer_of(channel, address_of(session))
             await session.say(JOIN)
-            joined = answer_of(await api.wait_for(result_of(f"mcp__{SERVER_NAME}__join")))
+            joined = answer_of(await api.wait_for(result_of(join)))
             await session.wait_until_idle()
             await session.say(ARM_TOO)
             ended = await api.wait_for(lambda request: any(each.status for each in request.newest_notifications))
             await channel.session(PEER).send("only once", CLAUDE)
             await channel.until_states(["seen"], to=CLAUDE)
-            still = await streamer_of(channel, address)
-            texts = shown_texts(api.notifications())
+            still = await streamer_of(channel, address_of(session))
             servers = running(world, "harness_adapters.mcp_server")
             session.kill()
             await look_until(lambda: not running(world, "harness_adapters.cli"))
+        await agent_channel(world, "uninstall", "--yes")
+        left = await world.run_claude("plugin", "list")
     said = [each.event for each in ended.notifications if is_notice(each)]
     assert said == ["agent-channel: another streamer serves this session already, so this one ends. Nothing is lost."]
     assert joined["waiter"] == "active"
     assert armed == still
-    assert texts == ["only once"]
+    assert shown_texts(api.notifications()) == ["only once"]
     assert len(servers) == 1
+    assert SERVER_NAME.encode() not in left.stdout
 
 
 async def test_print_mode_does_not_arm_it_and_join_goes_on_returning_the_command():
-    """The skill is in the list that the model is shown, once, and its plugin has no error."""
-    async with claude_with_plugin(*joining(JOIN, JOIN_TOOL, JOINING)) as (api, world, channel):
+    """The skill is there once, and its text reaches a model that asks for it; the plugin has no fault."""
+    rules = [*joining(JOIN, JOIN_TOOL, JOINING), Rule(shown(READ), call("Skill", {"skill": SERVER_NAME}))]
+    async with claude_with_plugin(*rules) as (api, world, channel):
         async with world.stream_session() as session:
             await session.say(JOIN)
             joined = answer_of(await api.wait_for(result_of(JOIN_TOOL)))
             await channel.session(PEER).send("hello", CLAUDE)
             await channel.until_states(["seen"], to=CLAUDE)
+            await session.say(READ)
+            await api.wait_for(shown(SKILL_TITLE))
             begun = await session.events.wait_for(lambda event: event.get("subtype") == "init")
             validated = await world.run_claude(
                 "plugin", "validate", "--strict", str(plugin_folder(Account(world.home, {})))
@@ -181,11 +192,12 @@ async def test_codex_finds_the_skill_and_shows_its_model_the_description(codex: 
     change = planned_copy(skill_files(Account(codex.home, {}))["codex"])
     assert change is not None
     change.apply()
-    async with app_server(codex) as owner:
-        listed = await owner.request("skills/list", cwds=[str(codex.project)])
-        thread = await owner.start_thread(codex.project)
-        await owner.run_turn(thread, "hello")
-        request = await responses_api.next_request()
+    with anyio.fail_after(WITHIN_S):
+        async with app_server(codex) as owner:
+            listed = await owner.request("skills/list", cwds=[str(codex.project)])
+            thread = await owner.start_thread(codex.project)
+            await owner.run_turn(thread, "hello")
+            request = await responses_api.next_request()
     (of_project,) = listed["data"]
     (found,) = [each for each in of_project["skills"] if each["name"] == SERVER_NAME]
     assert of_project["errors"] == []
