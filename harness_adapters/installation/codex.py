@@ -35,7 +35,8 @@ _HEADER = re.compile(
 """The line that begins our table, or (`end` is a dot) a table within it."""
 
 _NEXT_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
-_BLANKS_AND_COMMENTS = re.compile(r"(?:^[ \t]*(?:#[^\n]*)?\n)*(?:^[ \t]*#[^\n]*)?\Z", re.MULTILINE)
+_BLANK_LINE_ABOVE = re.compile(r"(?:\A|\n)(\r?\n)\Z")
+_BLANKS_AND_COMMENTS = re.compile(r"(?:^[ \t]*(?:#[^\n]*)?\r?\n)*(?:^[ \t]*#[^\n]*)?\Z", re.MULTILINE)
 
 
 def codex(account: Account) -> FileClient:
@@ -78,8 +79,8 @@ class CodexSyntax:
         before = _meaning(text)
         rest = {name: table for name, table in _servers(before).items() if name != SERVER_NAME}
         after = _without_tables(text)
-        if SERVER_NAME in _servers(_meaning(after)):
-            after = _without_key(after)
+        if not _means(after, {**before, SERVERS: rest}):
+            after = _without_key(text)
         _require_meaning(after, {**before, SERVERS: rest})
         return after
 
@@ -102,10 +103,14 @@ def _servers(meaning: dict[str, Any]) -> dict[str, Any]:
     return servers
 
 
-def _require_meaning(text: str, wanted: dict[str, Any]) -> None:
+def _means(text: str, wanted: dict[str, Any]) -> bool:
     """An empty table of servers is as good as none."""
     found = _meaning(text)
-    if {**found, SERVERS: _servers(found)} != {**wanted, SERVERS: _servers(wanted)}:
+    return {**found, SERVERS: _servers(found)} == {**wanted, SERVERS: _servers(wanted)}
+
+
+def _require_meaning(text: str, wanted: dict[str, Any]) -> None:
+    if not _means(text, wanted):
         raise NotEditable(f"its {SERVERS} are written in a way that can't be edited without touching others")
 
 
@@ -140,14 +145,21 @@ def _without_tables(text: str) -> str:
     """Without our table, those within it, and the blank line above each. Comments after its last value stay."""
     for header in reversed(list(_HEADER.finditer(text))):
         following = _NEXT_HEADER.search(text, header.end())
-        end = following.start() if following else len(text)
-        kept = _BLANKS_AND_COMMENTS.search(text, header.end(), end)
-        start = header.start()
-        above = re.search(r"(?:^|\n)(\r?\n)\Z", text[:start])
-        if above:
-            start -= len(above[1])
-        text = text[:start] + text[kept.start() if kept else end :]
+        kept = _BLANKS_AND_COMMENTS.search(text, header.end(), following.start() if following else len(text))
+        above = _BLANK_LINE_ABOVE.search(text, 0, header.start())
+        without = text[: above.start(1) if above else header.start()] + text[kept.start() if kept else len(text) :]
+        if _others(without) == _others(text):  # not a line of some long string
+            text = without
     return text
+
+
+def _others(text: str) -> dict[str, Any] | None:
+    """What the text means without ours. None: it is no TOML."""
+    try:
+        meaning = _meaning(text)
+    except NotEditable:
+        return None
+    return {**meaning, SERVERS: {name: each for name, each in _servers(meaning).items() if name != SERVER_NAME}}
 
 
 def _without_key(text: str) -> str:
