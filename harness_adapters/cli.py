@@ -47,18 +47,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; its exit status, as EXIT_STATUSES says."""
     if sys.platform == "win32":
         sys.exit("agent-channel does not run on Windows yet: it needs FIFOs and unix sockets.")
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        if sys.stderr is not None and sys.stderr.isatty():
+            sys.stderr.write("\n")  # after the ^C that the terminal shows
+        return EXIT_INTERRUPTED
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.command is None:
         parser.print_help()
         return EXIT_USAGE
-    try:
-        module = import_module(f"harness_adapters.commands.{COMMANDS[options.command].module}")
-        status: int = module.run(options.db, options.arguments)
-    except KeyboardInterrupt:
-        if sys.stderr is not None and sys.stderr.isatty():
-            sys.stderr.write("\n")  # after the ^C that the terminal shows
-        return EXIT_INTERRUPTED
+    module = import_module(f"harness_adapters.commands.{COMMANDS[options.command].module}")
+    status: int = module.run(options.db, options.arguments)
     return status
 
 

@@ -325,6 +325,13 @@ REQUIREMENTS = (
         "P3",
     ),
     Requirement(
+        "F48",
+        "the harness starts the server with another PATH and working folder",
+        "Commands are registered by absolute paths, and the doctor starts each exactly as its harness does.",
+        "Codex: a server gets a list of variables; both: the session's folder",
+        real=True,
+    ),
+    Requirement(
         "F49",
         "a UserPromptSubmit hook that takes 6 s, and one that blocks",
         "Accepted, then seen; blocked: uncertain after the grace, never added again.",

@@ -1,0 +1,95 @@
+"""Whether Claude Code runs the streamer without asking: the one rule in its settings."""
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness_adapters.claude.launch_command import launch_command
+from harness_adapters.doctor.finding import Finding, failed, passed, warned
+from harness_adapters.doctor.servers import Started
+from harness_adapters.doctor.surroundings import Surroundings
+
+_MANAGED = (
+    Path("/etc/claude-code/managed-settings.json"),
+    Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
+)
+
+
+def streamer_rule(around: Surroundings, server: Started) -> Iterator[Finding]:
+    """Compares the settings with the very command that `join` of the started server returns."""
+    command = streamer_command(around, server)
+    rule = f"Bash({command})"
+    if "'" in command:
+        yield warned(
+            f"Claude Code: a path in the streamer's command needs quotes, and no rule matches those: {command}",
+            "Have agent-channel and the channel where no path holds a blank; else it asks each time.",
+        )
+        return
+    allowed: list[str] = []
+    for path in _settings_files(around):
+        try:
+            permissions = _permissions(path)
+        except ValueError as error:
+            yield failed(f"Claude Code: {path} can't be read as JSON: {error}", f"Mend {path}.")
+            continue
+        if rule in _rules(permissions, "deny"):
+            yield failed(f"Claude Code: {path} forbids the streamer: {rule}", "Take that rule out.")
+            return
+        allowed += _rules(permissions, "allow")
+    if rule in allowed:
+        yield passed(f"Claude Code runs the streamer without asking: {rule}")
+    elif (wider := next((each for each in allowed if _covers(each, command)), None)) is not None:
+        yield warned(
+            f"Claude Code runs the streamer without asking by {wider!r}, which its default mode, `auto`, sets aside",
+            f"Add the exact rule to permissions.allow in {around.claude_config / 'settings.json'}: {rule}",
+        )
+    else:
+        yield failed(
+            "Claude Code has no rule that lets it run the streamer: it asks each time, and print mode refuses",
+            f"agent-channel install --client {server.client.name} offers to add it to permissions.allow in "
+            f"{around.claude_config / 'settings.json'}: {rule}",
+        )
+
+
+def streamer_command(around: Surroundings, server: Started) -> str:
+    """What `join` returns: with that server's own Python, and its file as it is named there."""
+    named, without_option = server.registration.database, around.channel_without_option
+    database = without_option if named is None else around.folder / named.expanduser()
+    words = shlex.split(launch_command(database, without_option, None))
+    return shlex.join([server.python, *words[1:]])
+
+
+def _settings_files(around: Surroundings) -> Sequence[Path]:
+    project = around.folder / ".claude"
+    return (
+        *_MANAGED,
+        around.claude_config / "settings.json",
+        project / "settings.json",
+        project / "settings.local.json",
+    )
+
+
+def _permissions(path: Path) -> Any:
+    """Raises ValueError."""
+    try:
+        settings = json.loads(path.read_bytes())
+    except OSError:
+        return {}
+    return settings.get("permissions", {}) if isinstance(settings, dict) else {}
+
+
+def _rules(permissions: Any, kind: str) -> list[str]:
+    rules = permissions.get(kind, []) if isinstance(permissions, dict) else []
+    return [rule for rule in rules if isinstance(rule, str)] if isinstance(rules, list) else []
+
+
+def _covers(rule: str, command: str) -> bool:
+    """A wider rule of those that Claude Code 2.1.332 was seen to take for Monitor."""
+    if rule in ("Bash", "Monitor"):
+        return True
+    inner = rule.removeprefix("Bash(").removesuffix(")")
+    if inner == rule or not inner.endswith(("*", ":*")):
+        return False
+    return command.startswith(inner.removesuffix("*").removesuffix(":"))
