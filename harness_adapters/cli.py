@@ -34,6 +34,7 @@ COMMANDS = {
     "view": Command("view", "rooms, messages and deliveries in a browser, as they happen"),
     "doctor": Command("doctor", "try out what messages need; --probe: send one and time it"),
     "trim": Command("trim", "remove old messages that are handled"),
+    "completion": Command("completion", "print what makes bash or zsh complete these commands"),
 }
 
 EXIT_STATUSES = """\

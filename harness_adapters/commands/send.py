@@ -89,6 +89,8 @@ def _text_of_stdin() -> str:
     """All of it but the end of its last line, which editors and `echo` add. Raises BadText."""
     if sys.stdin is None:
         raise BadText("standard input is closed", "Pipe the text in, or give it as an argument.")
+    if sys.stdin.isatty() and sys.stderr is not None:
+        print("Write the message, then Ctrl-D on a line of its own.", file=sys.stderr)
     data = sys.stdin.buffer.read(TEXT_CHARACTERS_MAX * UTF8_BYTES_A_CHARACTER_MAX + 2)
     try:
         return data.decode().removesuffix("\n")

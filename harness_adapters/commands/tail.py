@@ -81,7 +81,9 @@ async def _print_as_it_comes(channel: Channel, pipe: OutputPipe, options: argpar
     last_id = 0
     while True:
         if messages:
-            await pipe.write("".join(_printed(each, options) for each in messages).encode())
+            blank = "" if options.json else "\n"
+            printed = blank.join(_printed(each, options) for each in messages)
+            await pipe.write(f"{blank if last_id else ''}{printed}".encode())
             if is_terminal():
                 await note_shown_in(channel, messages)
             last_id = messages[-1].message_id
