@@ -18,7 +18,8 @@ from tests.simulation.simulation import Broken, simulate
 ROOT = Path(__file__).parents[2]
 STEPS = 10_000
 SHORT = 1_500
-SEEDS_FOR_A_PLANTED_BUG = range(1, 13)
+SEEDS_FOR_A_PLANTED_BUG = (5, *range(1, 5), *range(6, 13))
+"""The first notices all of them at present; a change of what the product waits for draws other schedules."""
 
 
 @pytest.mark.timeout(180)
