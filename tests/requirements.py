@@ -325,6 +325,14 @@ REQUIREMENTS = (
         "P3",
     ),
     Requirement(
+        "F47",
+        "Codex configurations with bare, quoted, dotted, inline and sub-tables, comments, CRLF, also rewritten by Codex",
+        "After an install they differ by our entry only, with a backup beside; a second changes nothing; an uninstall "
+        "leaves every other byte.",
+        "Codex: its configuration is a person's file",
+        real=True,
+    ),
+    Requirement(
         "F48",
         "the harness starts the server with another PATH and working folder",
         "Commands are registered by absolute paths, and the doctor starts each exactly as its harness does.",

@@ -100,7 +100,7 @@ def _offer_rule(account: Account, client: Client, database: Path | None, options
     """Asked by itself, and never taken as said with --yes: it lets a command run without asking."""
     step = _rule_step(account, client, database)
     if step.problem:
-        return fail(f"{step.problem.reason}. {step.problem.by_hand}")
+        fail(f"{step.problem.reason}. {step.problem.by_hand}")  # what was asked for is done all the same
     if step.change is None:
         return EXIT_OK
     what = f"Claude Code asks each time before it runs the streamer. This rule lets it:\n  {streamer_rule(database)}"

@@ -34,6 +34,7 @@ _HEADER = re.compile(
 )
 """The line that begins our table, or (`end` is a dot) a table within it."""
 
+_COMMAND_LINE = re.compile(r"^[ \t]*command[ \t]*=[^\n]*\n", re.MULTILINE)
 _NEXT_HEADER = re.compile(r"^[ \t]*\[", re.MULTILINE)
 _BLANK_LINE_ABOVE = re.compile(r"(?:\A|\n)(\r?\n)\Z")
 _BLANKS_AND_COMMENTS = re.compile(r"(?:^[ \t]*(?:#[^\n]*)?\r?\n)*(?:^[ \t]*#[^\n]*)?\Z", re.MULTILINE)
@@ -128,17 +129,27 @@ def _added(text: str, ours: dict[str, Any]) -> str:
 
 
 def _updated(text: str, ours: dict[str, Any]) -> str:
-    """Each value that differs, one after the other; a new key becomes the first line of our table."""
-    for key in ("command", "args", "env_vars"):
+    """Each value that differs, one after the other; a key that is new stands below our command."""
+    for key in ("command", "env_vars", "args"):
         document = tomlkit.parse(text.removeprefix(BOM))
         table: Any = document[SERVERS][SERVER_NAME]
-        header = next((each for each in _HEADER.finditer(text) if each["end"] == "]"), None)
-        if key not in table and header is not None and header[0].endswith("\n"):
-            text = f"{text[: header.end()]}{_line(key, ours[key])}{_newline(text)}{text[header.end() :]}"
+        place = _below_command(text)
+        if key not in table and place is not None:
+            text = f"{text[:place]}{_line(key, ours[key])}{_newline(text)}{text[place:]}"
         elif key not in table or table[key].unwrap() != ours[key]:
             table[key] = ours[key]
             text = _dumped(text, document)
     return text
+
+
+def _below_command(text: str) -> int | None:
+    """None: ours is no table of its own."""
+    header = next((each for each in _HEADER.finditer(text) if each["end"] == "]"), None)
+    if header is None:
+        return None
+    following = _NEXT_HEADER.search(text, header.end())
+    command = _COMMAND_LINE.search(text, header.end(), following.start() if following else len(text))
+    return command.end() if command else None
 
 
 def _without_tables(text: str) -> str:

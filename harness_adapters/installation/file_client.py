@@ -77,7 +77,8 @@ class FileClient:
             raise CantChange(f"{self.path} is left as it is: {error}", by_hand) from error
         if after == before:
             return None
-        return FileChange(self.path, _bytes(before), _bytes(after), keep_before=present is None)
+        keep_before = present is None or self._original() is None
+        return FileChange(self.path, _bytes(before), _bytes(after), keep_before=keep_before)
 
     def planned_removal(self) -> FileChange | None:
         before, original = self._read(), self._original()
@@ -101,7 +102,7 @@ class FileClient:
     def _is_install_of(self, original: str, entry: Registration, text: str) -> bool:
         """Whether an install made `text` of `original` and nobody changed it since: then every byte can be restored."""
         try:
-            return self.syntax.with_entry(original, entry) == text
+            return self._entry(original) is None and self.syntax.with_entry(original, entry) == text
         except NotEditable:
             return False
 
