@@ -326,7 +326,7 @@ REQUIREMENTS = (
     ),
     Requirement(
         "F47",
-        "Codex configurations with bare, quoted, dotted, inline and sub-tables, comments, CRLF, also rewritten by Codex",
+        "Codex configurations with bare, quoted, dotted, inline and sub-tables, comments, CRLF, or rewritten by Codex",
         "After an install they differ by our entry only, with a backup beside; a second changes nothing; an uninstall "
         "leaves every other byte.",
         "Codex: its configuration is a person's file",
