@@ -44,8 +44,8 @@ class AnotherSession:
         self._calls = calls
         self._caller = caller
 
-    async def join(self, name: str) -> Answer:
-        return await self._calls.join(self._caller, {"room": ROOM, "name": name})
+    async def join(self, name: str, room: str = ROOM) -> Answer:
+        return await self._calls.join(self._caller, {"room": room, "name": name})
 
     async def leave(self) -> Answer:
         return await self._calls.leave(self._caller, {})

@@ -38,7 +38,7 @@ async def examine(around: Surroundings) -> AsyncIterator[Examined]:
         if server.client.name == "claude-code":
             for finding in streamer_rule(around, server):
                 yield Examined("permission", finding)
-    for finding in leftover_processes():
+    async for finding in leftover_processes(around.clock):
         yield Examined("process", finding)
     async for examined in _stored(around):
         yield examined

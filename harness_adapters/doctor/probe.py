@@ -72,8 +72,8 @@ def _chosen(seats: Sequence[Seat], roles: Sequence[str], room: str | None) -> li
     named = " and ".join(map(repr, roles))
     if not fitting:
         present = ", ".join(sorted(f"{seat.role.name} in {seat.room}" for seat in seats)) or "none"
-        where = "No room" if room is None else f"The room {room!r}"
-        raise CantProbe(f"{where} has {named}. The roles that are held: {present}.")
+        lacking = "No room has" if room is None else f"The room {room!r} has not"
+        raise CantProbe(f"{lacking} {named}. The roles that are held: {present}.")
     if len(fitting) > 1:
         raise CantProbe(f"Several rooms have {named} ({', '.join(sorted(fitting))}): name one with --room.")
     return [by_room[fitting[0]][name] for name in dict.fromkeys(roles)]

@@ -30,7 +30,7 @@ from harness_adapters.claude.addresses import claude_address
 from harness_adapters.claude.framing import Header, decode, whole_deliveries
 from harness_adapters.claude.launch_command import launch_command, plugin_monitor_command
 from harness_adapters.claude.session import transcript_path
-from tests.another_session import AnotherSession, ChannelView, open_view
+from tests.another_session import ROOM, AnotherSession, ChannelView, open_view
 from waiters.processes import ProcessIdentity, own_identity
 
 SESSION_ID = "11111111-2222-3333-4444-555555555555"
@@ -62,9 +62,13 @@ class ClaudeStandIn:
         self._transcript.parent.mkdir(parents=True)
         self._transcript.touch()
 
-    async def join(self, name: str) -> dict[str, Any]:
+    async def join(self, name: str, room: str = ROOM) -> dict[str, Any]:
         """What `join` answers to the session."""
-        return await self._session.join(name)
+        return await self._session.join(name, room)
+
+    async def send(self, text: str, to: str) -> dict[str, Any]:
+        """What `send` answers to the session."""
+        return await self._session.send(text, to)
 
     async def leave(self) -> None:
         await self._session.leave()

@@ -75,7 +75,10 @@ async def test_a_sound_set_up_passes_from_whatever_folder(account: Account, tmp_
         apply(ClaudeCode(account).planned_install(own_registration(None)))
         apply(planned_rule(account, None))
         status, answer = await doctor(account.variables, tmp_path, "doctor", "--json")
-    not_passed = [each for each in answer["findings"] if each["level"] != "pass" and each["subject"] != "sqlite"]
+    # Which SQLite this Python has, and what other tests leave running for a moment, is nothing of the set-up's.
+    of_the_machine = ("sqlite", "process")
+    not_passed = [each for each in answer["findings"] if each["level"] != "pass"]
+    not_passed = [each for each in not_passed if each["subject"] not in of_the_machine]
     assert (status, not_passed) == (0, [])
     proved = "\n".join(each["proved"] for each in answer["findings"])
     for words in (
