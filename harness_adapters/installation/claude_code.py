@@ -8,6 +8,7 @@ https://code.claude.com/docs/en/mcp ("MCP installation scopes").
 
 import difflib
 import json
+import shlex
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,13 +73,14 @@ class ClaudeCode:
     def planned_removal(self) -> "ClaudeChange | None":
         present, entry = self.registered(), self._entry()
         require_ours(present, self.place)
-        return None if entry is None else ClaudeChange(self.account, self._required_program(present), entry, None)
+        return None if entry is None else ClaudeChange(self.account, self._required_program(None), entry, None)
 
     def _required_program(self, wanted: Registration | None) -> Path:
+        """Raises CantChange with the command for a person: that adds what is wanted, or removes it (None)."""
         if program := self.program():
             return program
         words = ["mcp", "remove", SERVER_NAME, "-s", "user"] if wanted is None else _add_words(wanted.words)
-        raise CantChange("the program `claude` is not on PATH", f"Where it is, run: {' '.join(['claude', *words])}")
+        raise CantChange("the program `claude` is not on PATH", f"Where it is, run: {shlex.join(['claude', *words])}")
 
     @property
     def _state_file(self) -> Path:
@@ -158,7 +160,7 @@ class ClaudeChange:
             raise CantChange(f"`claude mcp {words[0]}` failed: {error}", "Try it in a shell.") from error
         if done.returncode != 0:
             said = (done.stderr.strip() or done.stdout.strip())[-500:]
-            raise CantChange(f"`claude mcp {words[0]}` failed: {said}", f"Try it in a shell: {' '.join(command)}")
+            raise CantChange(f"`claude mcp {words[0]}` failed: {said}", f"Try it in a shell: {shlex.join(command)}")
         return done.stdout
 
 

@@ -96,7 +96,7 @@ def without_element(text: str, path: Path, value: str, original: str) -> str:
     found, missing = _descend(text, path)
     if missing:
         return text
-    items = _inside(text, found[-1].value).items
+    items = _inside(text, found[-1].value, "[").items
     item = next((each for each in items if json.loads(text[each.value : each.end]) == value), None)
     if item is None:
         return text
@@ -132,7 +132,7 @@ def _descend(text: str, path: Path) -> tuple[list[Item], Path]:
 
 def _added(text: str, found: Sequence[Item], name: str, value: Any) -> str:
     """As the last in the object or array `found[-1]`, laid out as its neighbours are."""
-    inside = _inside(text, found[-1].value)
+    inside = _inside(text, found[-1].value, "{" if name else "[")
     if inside.items:
         first, last = inside.items[0], inside.items[-1]
         blanks = text[inside.start : first.start]
@@ -160,11 +160,11 @@ def _removed(text: str, items: Sequence[Item], item: Item) -> str:
     return text[:start] + text[_after_blanks(text, item.end) :]
 
 
-def _inside(text: str, at: int) -> Inside:
-    """The items of the object or array that begins at `at`. The text is known to be JSON."""
-    is_object, place = text[at] == "{", _after_blanks(text, at + 1)
-    if text[at] not in "{[":
+def _inside(text: str, at: int, opening: str = "{") -> Inside:
+    """The items of the object (`opening` is "{") or array that begins at `at`. The text is known to be JSON."""
+    if text[at] != opening:
         raise NotEditable("a setting on the way to ours is not of the kind that it should be")
+    is_object, place = opening == "{", _after_blanks(text, at + 1)
     items = []
     while text[place] not in "}]":
         start = place
