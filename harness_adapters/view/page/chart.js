@@ -25,7 +25,7 @@ function picture(minutes) {
   const x = (index) => LEFT + ((index + 0.5) * (RIGHT - LEFT)) / MINUTES;
   return drawn(
     "svg",
-    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-labelledby": "chart-title chart-text" },
+    { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-labelledby": "chart-title", "aria-describedby": "chart-text" },
     drawn("title", { id: "chart-title" }, "Delivery times and waiting deliveries over the last hour"),
     drawn("desc", { id: "chart-text" }, summaryOf(minutes)),
     ...minuteLabels(minutes, x),
