@@ -31,6 +31,8 @@ class Listed(NamedTuple):
     created_at_ms: int
     changed_at_ms: int
     detail: str
+    harness: str
+    """Of the recipient."""
 
 
 class Happened(NamedTuple):

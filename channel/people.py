@@ -16,7 +16,7 @@ from channel.errors import HeldByAnother, LeaseHeld, NameTaken, UnknownRole
 from channel.leases import Leases
 from channel.membership import Caller, Membership
 from channel.messages import HandOver, Outcome
-from channel.names import check_name, normalized
+from channel.names import check_name, check_text, normalized
 from channel.presence import PERSON
 from channel.queries import sql
 from channel.sending import Sending, Sent
@@ -47,6 +47,7 @@ class People:
 
         Nobody else's role is taken over. Raises UnknownRoom, HeldByAnother, BadName, and what `Sending.send` does.
         """
+        check_text(text)  # before anything is stored
         room_id = await Conversation(self._database).room_id(room)
         await self._hold_role(who, room, room_id, to, name)
         return await self._sending.send(who.address, text, to, room)
@@ -86,7 +87,7 @@ class People:
             return
         name = check_name(DEFAULT_NAME if name is None else name, "role")
         there = [view.name for view in await self._membership.roles_in(room_id)]
-        for recipient in to or ():  # before anything is stored
+        for recipient in to or ():
             if normalized(recipient) not in there:
                 raise UnknownRole(room, recipient, there)
         await self._membership.join(who, room, name, None, take_over=False)

@@ -268,8 +268,9 @@ WHERE address = :address AND state = 'withdrawn' AND policy = 'queue' ORDER BY m
 -- list_deliveries: the newest deliveries in the states of a JSON array; NULL for any room or role. Of each role and
 -- state no more are read than are shown.
 SELECT d.delivery_id, d.message_id, d.state, rooms.name AS room, m.sender, r.name AS recipient, m.created_at_ms,
-  d.changed_at_ms, d.detail
-FROM rooms JOIN roles r ON r.room_id = rooms.room_id CROSS JOIN json_each(:states) wanted
+  d.changed_at_ms, d.detail, c.harness
+FROM rooms JOIN roles r ON r.room_id = rooms.room_id JOIN connections c ON c.connection_id = r.connection_id
+  CROSS JOIN json_each(:states) wanted
   CROSS JOIN deliveries d ON d.delivery_id IN (
     SELECT newest.delivery_id FROM deliveries newest
     WHERE newest.role_id = r.role_id AND newest.state = wanted.value AND newest.message_id <= (

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from channel.delivery_states import State
 from channel.inspection import Inspected, Listed
+from channel.presence import PERSON
 from harness_adapters.commands.output import aligned, printable
 from waiters.age import age_in_words
 from waiters.status import at
@@ -32,7 +34,7 @@ def list_text(listed: Sequence[Listed], now_ms: int, *, are_more: bool) -> str:
                 each.room,
                 each.sender,
                 each.recipient,
-                cut(printable(each.detail)),
+                cut(printable(each.detail or _why_it_waits(each))),
             )
             for each in listed
         ),
@@ -72,6 +74,10 @@ def show_text(shown: Inspected, now_ms: int) -> str:
 def look_text(look: "Look") -> str:
     """What was looked at, and what was found."""
     return "".join(f"looked at {printable(each)}\n" for each in look.looked_at) + f"found: {look.found}\n"
+
+
+def _why_it_waits(listed: Listed) -> str:
+    return "a person has not read it yet" if listed.harness == PERSON and listed.state == State.PENDING.value else ""
 
 
 def age_text(age_ms: int) -> str:

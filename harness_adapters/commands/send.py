@@ -24,7 +24,7 @@ UTF8_BYTES_A_CHARACTER_MAX = 4
 
 def run(database: Path | None, arguments: Sequence[str]) -> int:
     command = parser()
-    options = command.parse_args(arguments)
+    options = command.parse_intermixed_args(arguments)  # --json may stand anywhere
     *to, text = options.words
     if bool(to) == options.all:
         command.error("name one role or more before the text, or give --all")

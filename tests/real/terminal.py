@@ -47,6 +47,15 @@ class Terminal:
         self._keyboard = keyboard
         self._output = b""
         self._grown = anyio.Event()
+        self._ended = anyio.Event()
+
+    def raw_output(self) -> str:
+        """All that was written, as it came."""
+        return self._output.decode(errors="replace")
+
+    async def wait_until_read(self) -> None:
+        """Wait until all is read that a program wrote before its end."""
+        await self._ended.wait()
 
     def output(self, since: int = 0) -> str:
         """What was written after the first `since` bytes, without escape sequences."""
@@ -96,6 +105,7 @@ class Terminal:
                 self._output += written
                 self._grown.set()
                 self._grown = anyio.Event()
+        self._ended.set()
 
 
 @asynccontextmanager
