@@ -1,6 +1,6 @@
 """Whether all sides have the same channel: sessions of two files never hear of each other."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from harness_adapters.doctor.finding import Finding, failed, passed
@@ -8,7 +8,7 @@ from harness_adapters.doctor.servers import Started
 from harness_adapters.doctor.surroundings import Surroundings
 
 
-def same_channel(around: Surroundings, started: Sequence[Started]) -> Iterator[Finding]:
+async def same_channel(around: Surroundings, started: Sequence[Started]) -> AsyncIterator[Finding]:
     """Compares the files that the started servers had open, and that of a person's commands."""
     for server in started:
         named = server.registration.database

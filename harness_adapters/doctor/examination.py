@@ -1,7 +1,6 @@
 """All checks in turn: what one finds out, later ones use."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 
 from channel.errors import ChannelError, NoStore
 from channel.inspection import Inspection
@@ -9,8 +8,8 @@ from harness_adapters.composition import Channel, open_channel
 from harness_adapters.doctor.codex import codex_itself
 from harness_adapters.doctor.databases import same_channel
 from harness_adapters.doctor.deliveries import deliveries
-from harness_adapters.doctor.files import file_and_folder, sqlite
-from harness_adapters.doctor.finding import Examined, failed, passed
+from harness_adapters.doctor.files import file_and_folder
+from harness_adapters.doctor.finding import Examined, Finding, failed, passed
 from harness_adapters.doctor.harnesses import found_programs
 from harness_adapters.doctor.leftovers import leftover_processes
 from harness_adapters.doctor.permission import streamer_rule
@@ -21,46 +20,45 @@ from harness_adapters.doctor.surroundings import Surroundings
 
 async def examine(around: Surroundings) -> AsyncIterator[Examined]:
     """Everything, each finding as soon as it is there."""
-    for finding in found_programs(around):
-        yield Examined("harness", finding)
-    # Before anything of ours opens the file, which mends its mode.
-    for finding in file_and_folder(around):
-        yield Examined("file", finding)
-    yield Examined("sqlite", sqlite())
-    async for finding in codex_itself(around):
-        yield Examined("codex", finding)
     started: list[Started] = []
-    async for finding in registered_servers(around, started):
-        yield Examined("server", finding)
-    for finding in same_channel(around, started):
-        yield Examined("channel", finding)
-    for server in started:
-        if server.client.name == "claude-code":
-            for finding in streamer_rule(around, server):
-                yield Examined("permission", finding)
-    async for finding in leftover_processes(around.clock):
-        yield Examined("process", finding)
-    async for examined in _stored(around):
-        yield examined
+    checks = (
+        ("harness", found_programs(around)),
+        ("file", file_and_folder(around)),  # before anything of ours opens it, and mends its mode
+        ("codex", codex_itself(around)),
+        ("server", registered_servers(around, started)),
+        ("channel", same_channel(around, started)),
+        ("permission", streamer_rule(around, started)),
+        ("process", leftover_processes(around.clock)),
+    )
+    for subject, findings in checks:
+        async for examined in _named(subject, findings):
+            yield examined
+    try:
+        async with open_channel(around.database, durable=False, create=False) as channel:
+            async for examined in _stored(around, channel):
+                yield examined
+    except NoStore:
+        yield Examined("session", passed(f"nobody has joined yet: there is no {around.database}"))
+    except ChannelError as error:
+        yield Examined("session", failed(f"the channel can't be read: {error}", "See the lines about the file."))
 
 
-async def _stored(around: Surroundings) -> AsyncIterator[Examined]:
+async def _stored(around: Surroundings, channel: Channel) -> AsyncIterator[Examined]:
     """What the channel's file tells."""
-    async with AsyncExitStack() as stack:
-        try:
-            channel = await stack.enter_async_context(open_channel(around.database, durable=False, create=False))
-        except NoStore:
-            yield Examined("session", passed(f"nobody has joined yet: there is no {around.database}"))
-            return
-        except ChannelError as error:
-            yield Examined("session", failed(f"the channel can't be opened: {error}", "See the lines about the file."))
-            return
-        async for examined in _of_channel(around, channel):
+    inspection = Inspection(channel.database, channel.clock)
+    checks = (
+        ("session", sessions(channel.membership, channel.leases, around.codex_home)),
+        ("delivery", deliveries(inspection, channel.clock.now_ms())),
+    )
+    for subject, findings in checks:
+        async for examined in _named(subject, findings):
             yield examined
 
 
-async def _of_channel(around: Surroundings, channel: Channel) -> AsyncIterator[Examined]:
-    async for finding in sessions(channel.membership, channel.leases, around.codex_home):
-        yield Examined("session", finding)
-    async for finding in deliveries(Inspection(channel.database, channel.clock), channel.clock.now_ms()):
-        yield Examined("delivery", finding)
+async def _named(subject: str, findings: AsyncIterator[Finding]) -> AsyncIterator[Examined]:
+    """What the system does not let the doctor look at is a finding too."""
+    try:
+        async for finding in findings:
+            yield Examined(subject, finding)
+    except OSError as error:
+        yield Examined(subject, failed(f"this can't be looked at: {error}", "Mend that, and run the doctor again."))

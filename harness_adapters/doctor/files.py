@@ -5,7 +5,7 @@ import pwd
 import sqlite3
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,16 +21,16 @@ SQLITE_WITHOUT_RESET_FAULT = (3, 51, 3)
 (https://sqlite.org/wal.html#walresetbug)."""
 
 
-def file_and_folder(around: Surroundings) -> Iterator[Finding]:
+async def file_and_folder(around: Surroundings) -> AsyncIterator[Finding]:
     """Looked at before anything opens the file: whoever does takes the rights of others away."""
     folder = around.database.parent
     yield file_system(around.database, around.mounts)
     if not folder.exists():
         yield passed(f"{folder} is not there yet: the first `join` makes it, for this account only")
-        return
-    yield from folder_rights(folder)
-    yield writable(folder)
-    yield from file_rights(around.database)
+    else:
+        for finding in (*folder_rights(folder), writable(folder), *file_rights(around.database)):
+            yield finding
+    yield sqlite()
 
 
 def file_system(database: Path, mounts: MountTable) -> Finding:
@@ -88,11 +88,11 @@ def sqlite(version: tuple[int, ...] = sqlite3.sqlite_version_info) -> Finding:
     number, needed = ".".join(map(str, version)), ".".join(map(str, SQLITE_WITHOUT_RESET_FAULT))
     if version < SQLITE_WITHOUT_RESET_FAULT:
         return warned(
-            f"SQLite {number} has a rare fault when several connections write and copy the log at the same moment; "
-            "agent-channel lets only one process at a time copy it, which keeps away from it",
+            f"this Python's SQLite {number} has a rare fault when several connections write and copy the log at once; "
+            "agent-channel lets one process at a time copy it, which keeps away from it",
             f"Nothing now; a Python with SQLite {needed} or later is without it.",
         )
-    return passed(f"SQLite {number} is without the fault of versions below {needed}")
+    return passed(f"this Python's SQLite {number} is without the fault of versions below {needed}")
 
 
 def _foreign(path: Path, found: os.stat_result) -> Finding:

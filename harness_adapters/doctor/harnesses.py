@@ -1,6 +1,6 @@
 """Which harnesses there are, and whether their programs run."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from harness_adapters.doctor.finding import Finding, failed, passed, warned
@@ -8,7 +8,7 @@ from harness_adapters.doctor.surroundings import Surroundings
 from harness_adapters.installation.client import Account, version_of
 
 
-def found_programs(around: Surroundings) -> Iterator[Finding]:
+async def found_programs(around: Surroundings) -> AsyncIterator[Finding]:
     """Codex and Claude Code, each asked for its version."""
     yield _program("Codex", "codex", around.codex, around.codex_home, around.account)
     yield _program("Claude Code", "claude", around.claude, around.claude_config, around.account)

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,15 @@ _MANAGED = (
 )
 
 
-def streamer_rule(around: Surroundings, server: Started) -> Iterator[Finding]:
+async def streamer_rule(around: Surroundings, started: Sequence[Started]) -> AsyncIterator[Finding]:
+    """Of each server that Claude Code starts."""
+    for server in started:
+        if server.client.name == "claude-code":
+            for finding in _rule_of(around, server):
+                yield finding
+
+
+def _rule_of(around: Surroundings, server: Started) -> Iterator[Finding]:
     """Compares the settings with the very command that `join` of the started server returns."""
     command = streamer_command(around, server)
     rule = f"Bash({command})"

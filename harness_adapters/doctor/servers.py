@@ -10,9 +10,10 @@ from typing import NamedTuple
 import anyio
 
 from harness_adapters.doctor.finding import Finding, failed, passed, warned
+from harness_adapters.doctor.output_of import output_of
 from harness_adapters.doctor.started_server import ServerFailed, StartedServer, start_server
 from harness_adapters.doctor.surroundings import Surroundings
-from harness_adapters.installation.client import CantRead, Client, Registration
+from harness_adapters.installation.client import SERVER_NAME, CantRead, Client, Registration
 from harness_adapters.installation.codex import codex
 
 START_S_MAX = 30.0
@@ -56,7 +57,9 @@ async def registered_servers(around: Surroundings, started: list[Started]) -> As
             yield failed(f"{client.title}: {error}", f"Mend {client.place}.")
             continue
         if registration is None:
-            yield _in_other_codex_home(around, client) or _not_registered(client)
+            yield (
+                _in_other_codex_home(around, client) or await _in_other_scope(around, client) or _not_registered(client)
+            )
         elif not registration.enabled:
             yield failed(
                 f"{client.title}: agent-channel is registered in {client.place}, but disabled", "Enable it there."
@@ -112,8 +115,8 @@ async def _asked(
         return failed(proved, "Mend what it says; the lines about the file say more."), None
     [(database, python)] = opened.items()
     proved = (
-        f"{client.title}: what {client.place} names was started as {client.title} starts it, listed its tools after "
-        f"{took_s:.1f} s and has {database} open"
+        f"{client.title}: what {client.place} names was started as {client.title} starts it from this shell, "
+        f"listed its tools after {took_s:.1f} s and has {database} open"
     )
     return passed(proved), Started(client, registration, database, python)
 
@@ -150,6 +153,20 @@ def _in_other_codex_home(around: Surroundings, client: Client) -> Finding | None
     return failed(
         f"Codex: CODEX_HOME is {around.codex_home}, and agent-channel is not registered there, but in {usual.place}",
         "Start Codex without CODEX_HOME, or register it there too: agent-channel install --client codex",
+    )
+
+
+async def _in_other_scope(around: Surroundings, client: Client) -> Finding | None:
+    """Claude Code also has servers of one project."""
+    if client.name != "claude-code" or (claude := around.claude) is None:
+        return None
+    ran = await output_of([claude, "mcp", "get", SERVER_NAME], around)
+    scope = next((line.strip() for line in ran.output.splitlines() if "Scope:" in line), None)
+    if ran.status != 0 or scope is None:
+        return None
+    return warned(
+        f"Claude Code knows agent-channel in {around.folder} only ({scope}); the doctor did not start that one",
+        "agent-channel install --client claude-code registers it for every folder.",
     )
 
 

@@ -110,9 +110,9 @@ class StartedServer:
             await self._process.wait()
         status = self._process.returncode
         how = "it stopped answering" if status is None else f"it ended with status {status}"
-        return f"{how}{self.last_words()}"
+        return f"{how}{self._last_words()}"
 
-    def last_words(self) -> str:
+    def _last_words(self) -> str:
         """The last line of its stderr, behind a colon; "" if it wrote none."""
         end = self._stderr.seek(0, 2)
         self._stderr.seek(max(0, end - LAST_WORDS_BYTES))

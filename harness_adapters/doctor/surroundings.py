@@ -7,6 +7,7 @@ from pathlib import Path
 from channel.clock import Clock, SystemClock
 from channel.mounts import MountTable, system_mounts
 from harness_adapters.claude.session import config_folder
+from harness_adapters.installation.claude_code import ClaudeCode
 from harness_adapters.installation.client import Account, Client
 from harness_adapters.installation.clients import all_clients
 
@@ -33,7 +34,8 @@ class Surroundings:
 
     @property
     def claude(self) -> Path | None:
-        return self.account.program("claude")
+        """On PATH, or where its own installers put it."""
+        return ClaudeCode(self.account).program()
 
     @property
     def codex_home(self) -> Path:

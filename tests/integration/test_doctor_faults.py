@@ -104,6 +104,21 @@ async def test_a_command_that_is_found_by_path_and_a_database_that_each_folder_h
         named(await found(around, "channel"), Level.FAIL, "--db channel/channel.db is another file in each folder")
 
 
+async def test_a_client_that_knows_no_server_of_ours_or_does_not_start_it(tmp_path: Path) -> None:
+    clients = [
+        AClient(None),
+        AClient(None, "cursor", "Cursor"),
+        AClient(replace(own_registration(None), enabled=False), "opencode", "OpenCode"),
+        AClient(Registration(sys.executable, ("-c", "import sys; sys.exit('no such option')")), "other", "Other"),
+    ]
+    with anyio.fail_after(LIMIT_S):
+        findings = await found(surroundings(tmp_path, clients=clients), "server")
+    named(findings, Level.FAIL, "Codex: agent-channel is not registered in its settings")
+    named(findings, Level.WARN, "Cursor: agent-channel is not registered in its settings")
+    named(findings, Level.FAIL, "OpenCode: agent-channel is registered in its settings, but disabled")
+    named(findings, Level.FAIL, "it ended with status 1: no such option")
+
+
 async def test_another_codex_home(tmp_path: Path) -> None:
     usual, other = surroundings(tmp_path), {"CODEX_HOME": str(tmp_path / "other")}
     change = codex_client(usual.account).planned_install(own_registration(None))
@@ -187,7 +202,7 @@ async def test_a_streamer_that_is_not_permitted(
     }
     write_settings(around, told)
     server = Started(AClient(None, "claude-code"), own_registration(tmp_path / "db"), tmp_path / "db", sys.executable)  # type: ignore[arg-type]
-    named(list(streamer_rule(around, server)), level, words)
+    named([each async for each in streamer_rule(around, [server])], level, words)
 
 
 def write_settings(around: Surroundings, permissions: object) -> None:
@@ -265,4 +280,4 @@ async def test_bells_are_no_files_that_others_could_read(tmp_path: Path) -> None
     async with open_view(tmp_path / "channel" / "channel.db") as channel:
         bells_folder(channel.channel.database.path).mkdir(exist_ok=True)
         findings = await found(surroundings(tmp_path), "file")
-    assert {each.level for each in findings} == {Level.PASS}
+    assert [each for each in findings if each.level is Level.FAIL] == []
