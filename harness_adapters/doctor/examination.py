@@ -12,7 +12,7 @@ from harness_adapters.doctor.files import file_and_folder
 from harness_adapters.doctor.finding import Examined, Finding, failed, passed
 from harness_adapters.doctor.harnesses import found_programs
 from harness_adapters.doctor.leftovers import leftover_processes
-from harness_adapters.doctor.permission import streamer_rule
+from harness_adapters.doctor.permission import streamer_permission
 from harness_adapters.doctor.servers import Started, registered_servers
 from harness_adapters.doctor.sessions import sessions
 from harness_adapters.doctor.surroundings import Surroundings
@@ -27,7 +27,7 @@ async def examine(around: Surroundings) -> AsyncIterator[Examined]:
         ("codex", codex_itself(around)),
         ("server", registered_servers(around, started)),
         ("channel", same_channel(around, started)),
-        ("permission", streamer_rule(around, started)),
+        ("permission", streamer_permission(around, started)),
         ("process", leftover_processes(around.clock)),
     )
     for subject, findings in checks:

@@ -1,4 +1,4 @@
-"""Whether Claude Code runs the streamer without asking: the one rule in its settings."""
+"""Whether Claude Code runs the streamer without asking: by the one rule in its settings, or by the plugin."""
 
 import json
 import shlex
@@ -10,6 +10,8 @@ from harness_adapters.claude.launch_command import launch_command
 from harness_adapters.doctor.finding import Finding, failed, passed, warned
 from harness_adapters.doctor.servers import Started
 from harness_adapters.doctor.surroundings import Surroundings
+from harness_adapters.installation import claude_plugin
+from harness_adapters.installation.client import CantChange
 
 _MANAGED = (
     Path("/etc/claude-code/managed-settings.json"),
@@ -17,15 +19,34 @@ _MANAGED = (
 )
 
 
-async def streamer_rule(around: Surroundings, started: Sequence[Started]) -> AsyncIterator[Finding]:
+async def streamer_permission(around: Surroundings, started: Sequence[Started]) -> AsyncIterator[Finding]:
     """Of each server that Claude Code starts."""
     for server in started:
         if server.client.name == "claude-code":
-            for finding in _rule_of(around, server):
+            for finding in (*_plugin(around, server), *_rule(around, server)):
                 yield finding
 
 
-def _rule_of(around: Surroundings, server: Started) -> Iterator[Finding]:
+def _plugin(around: Surroundings, server: Started) -> Iterator[Finding]:
+    """Where there is one: whether it is as this installation makes it, for the channel of the registered server."""
+    if not claude_plugin.is_installed(around.account):
+        return
+    folder = claude_plugin.plugin_folder(around.account)
+    try:
+        is_as_made_here = claude_plugin.planned_install(around.account, server.registration) is None
+    except CantChange as error:
+        yield failed(f"Claude Code: the plugin: {error.reason}", error.by_hand)
+        return
+    if is_as_made_here:
+        yield passed(f"Claude Code's terminal program runs the streamer by itself: the plugin in {folder} is sound")
+    else:
+        yield failed(
+            f"Claude Code: the plugin in {folder} is of another channel, or of another agent-channel than this one",
+            "agent-channel install --client claude-code renews it.",
+        )
+
+
+def _rule(around: Surroundings, server: Started) -> Iterator[Finding]:
     """Compares the settings with the very command that `join` of the started server returns."""
     command = streamer_command(around, server)
     rule = f"Bash({command})"
@@ -46,19 +67,27 @@ def _rule_of(around: Surroundings, server: Started) -> Iterator[Finding]:
             yield failed(f"Claude Code: {path} forbids the streamer: {rule}", "Take that rule out.")
             return
         allowed += _rules(permissions, "allow")
+    yield _judged(around, command, rule, allowed)
+
+
+def _judged(around: Surroundings, command: str, rule: str, allowed: Sequence[str]) -> Finding:
+    settings = around.claude_config / "settings.json"
+    add = f"agent-channel install --allow-streamer adds it to permissions.allow of {settings}: {rule}"
     if rule in allowed:
-        yield passed(f"Claude Code runs the streamer without asking: {rule}")
-    elif (wider := next((each for each in allowed if _covers(each, command)), None)) is not None:
-        yield warned(
+        return passed(f"Claude Code runs the streamer without asking: {rule}")
+    wider = next((each for each in allowed if _covers(each, command)), None)
+    if wider is not None:
+        return warned(
             f"Claude Code runs the streamer without asking by {wider!r}, which its default mode, `auto`, sets aside",
-            f"Add the exact rule to permissions.allow in {around.claude_config / 'settings.json'}: {rule}",
+            add,
         )
-    else:
-        yield failed(
-            "Claude Code has no rule that lets it run the streamer: it asks each time, and print mode refuses",
-            f"agent-channel install --client {server.client.name} offers to add it to permissions.allow in "
-            f"{around.claude_config / 'settings.json'}: {rule}",
+    if claude_plugin.is_installed(around.account):
+        return warned(
+            "Claude Code has no rule for the streamer, which print mode needs; the plugin is not armed there", add
         )
+    return failed(
+        "Claude Code has no rule that lets it run the streamer: it asks each time, and print mode refuses", add
+    )
 
 
 def streamer_command(around: Surroundings, server: Started) -> str:

@@ -18,10 +18,11 @@ from fakes.codex_app_server import CONTROL_SOCKET, write_executable
 from harness_adapters.claude.addresses import keyed_address
 from harness_adapters.claude.launch_command import launch_command
 from harness_adapters.doctor.finding import Level
-from harness_adapters.doctor.permission import streamer_rule
+from harness_adapters.doctor.permission import streamer_permission
 from harness_adapters.doctor.servers import Started
 from harness_adapters.doctor.sessions import sessions
 from harness_adapters.doctor.surroundings import Surroundings
+from harness_adapters.installation import claude_plugin, skill
 from harness_adapters.installation.client import SERVER_MODULE, Registration, own_registration
 from harness_adapters.installation.codex import codex as codex_client
 from tests.another_session import ChannelView, open_view
@@ -202,7 +203,27 @@ async def test_a_streamer_that_is_not_permitted(
     }
     write_settings(around, told)
     server = Started(AClient(None, "claude-code"), own_registration(tmp_path / "db"), tmp_path / "db", sys.executable)  # type: ignore[arg-type]
-    named([each async for each in streamer_rule(around, [server])], level, words)
+    named([each async for each in streamer_permission(around, [server])], level, words)
+
+
+async def test_a_plugin_runs_the_streamer_too_and_is_of_the_same_channel(tmp_path: Path) -> None:
+    around, registration = surroundings(tmp_path), own_registration(tmp_path / "db")
+    for each in (
+        skill.planned_copy(skill.skill_files(around.account)["claude-code"]),
+        claude_plugin.planned_install(around.account, registration),
+    ):
+        assert each is not None
+        each.apply()
+    server = Started(AClient(None, "claude-code"), registration, tmp_path / "db", sys.executable)  # type: ignore[arg-type]
+    other = server._replace(registration=own_registration(tmp_path / "other"))
+    same_channel = [each async for each in streamer_permission(around, [server])]
+    assert [each.level for each in same_channel] == [Level.PASS, Level.WARN]
+    named(same_channel, Level.WARN, "no rule for the streamer, which print mode needs")
+    named(
+        [each async for each in streamer_permission(around, [other])],
+        Level.FAIL,
+        "is of another channel, or of another",
+    )
 
 
 def write_settings(around: Surroundings, permissions: object) -> None:
