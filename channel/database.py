@@ -12,18 +12,18 @@ import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import aiosqlite
 import anyio
 
-from channel.errors import NoStore, SchemaTooNew, StoreBroken, StoreBusy, StoreFull, StoreMoved, StoreReadOnly
+from channel.connection import BEGIN, SCHEMA_VERSION, connection_of, sqlite_errors
+from channel.errors import NoStore, SchemaTooNew, StoreBroken, StoreBusy, StoreMoved
 from channel.fault_places import Place, passing
 from channel.migrations import Migration, load_migrations, statements
 from channel.mounts import MountTable, system_mounts
-from channel.place import has_no_room, make_private, os_errors
+from channel.place import make_private, os_errors
 
 BUSY_TIMEOUT_MS = 5_000
 """How long SQLite itself waits for another writer; our transactions take milliseconds."""
@@ -34,14 +34,17 @@ WAL_BYTES_BEFORE_CHECKPOINT = 4 * 1024 * 1024
 COMMITS_BETWEEN_CHECKPOINT_LOOKS = 64
 """How often the log's size is asked for; one stat a transaction would be wasted."""
 
-_SCHEMA_VERSION = "SELECT user_version FROM pragma_user_version;"
 _SHRINKS = "PRAGMA auto_vacuum=INCREMENTAL"
-_BEGIN = "BEGIN IMMEDIATE;"
 _BEGIN_MIGRATION = "BEGIN EXCLUSIVE;"
 """The same for SQLite, with a log; but whatever the schema is."""
 
 OnUpgrade = Callable[[str], None]
 """Takes what is done now of an upgrade, in words for a person."""
+
+_WAIT_FOR_OTHERS = f"{_BEGIN_MIGRATION}\nROLLBACK;"
+
+LOG_ATTEMPTS_MAX = 1_000
+"""More processes than will ever open a new file at the same moment; each attempt waits until one of them is done."""
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 Row = sqlite3.Row
@@ -59,7 +62,7 @@ class Transaction:
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Run a statement, or several in one go, all with the same parameters; the rows of the last."""
-        begin, self.has_begun = "" if self.has_begun else f"{_BEGIN}\n", True
+        begin, self.has_begun = "" if self.has_begun else f"{BEGIN}\n", True
         return list(await self._connection.execute_fetchall(begin + sql, parameters))
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
@@ -70,40 +73,6 @@ class Transaction:
     async def run(self, sql: str, parameters: Parameters = ()) -> None:
         """Run one statement that gives no rows."""
         await self.all(sql, parameters)
-
-
-class _Connection(sqlite3.Connection):
-    """Takes a text of several statements, all with the same parameters; the rows are those of the last.
-
-    Each call costs a hop to aiosqlite's thread and back, which takes longer than most statements.
-    """
-
-    schema: int
-
-    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        *first, last = _statements(sql)
-        for statement in first:
-            self._one(statement, parameters)
-        return self._one(last, parameters)
-
-    def _one(self, statement: str, parameters: Any) -> sqlite3.Cursor:
-        if statement != _BEGIN:
-            return super().execute(statement, parameters)
-        begun = super().execute(statement)
-        [(found,)] = super().execute(_SCHEMA_VERSION)
-        if found != self.schema:
-            raise SchemaTooNew(found, self.schema)
-        return begun
-
-
-def _connection_of(schema: int) -> type[_Connection]:
-    """No transaction of such a connection begins in a file of another schema."""
-    return type("_ConnectionOfSchema", (_Connection,), {"schema": schema})
-
-
-@cache
-def _statements(text: str) -> tuple[str, ...]:
-    return tuple(statements(text if sqlite3.complete_statement(text) else f"{text};"))
 
 
 class Database:
@@ -125,7 +94,7 @@ class Database:
         """
         rows: list[Row] = []
         async with self._turn:
-            with anyio.CancelScope(shield=True), _sqlite_errors(self.path):
+            with anyio.CancelScope(shield=True), sqlite_errors(self.path):
                 rows = await self._run_alone(sql, parameters)
         return rows
 
@@ -141,7 +110,7 @@ class Database:
         Raises StoreBusy, SchemaTooNew and StoreMoved (before anything is written), StoreBroken.
         """
         async with self._turn:
-            with anyio.CancelScope(shield=True), _sqlite_errors(self.path):
+            with anyio.CancelScope(shield=True), sqlite_errors(self.path):
                 self._refuse_a_moved_file()
                 transaction = Transaction(self._connection)
                 try:
@@ -166,7 +135,7 @@ class Database:
         assert ":schema" in sql
         rows: list[Row] = []
         async with self._turn:
-            with anyio.CancelScope(shield=True), _sqlite_errors(self.path):
+            with anyio.CancelScope(shield=True), sqlite_errors(self.path):
                 passing(Place.UNCOMMITTED, of)
                 rows = await self._run_alone(sql, {**parameters, "schema": self._schema})
                 passing(Place.COMMITTED, of)
@@ -181,7 +150,7 @@ class Database:
         False while another process makes one or reads. Raises StoreBroken.
         """
         async with self._turn:
-            with anyio.CancelScope(shield=True), _sqlite_errors(self.path), suppress(BlockingIOError):
+            with anyio.CancelScope(shield=True), sqlite_errors(self.path), suppress(BlockingIOError):
                 busy, in_log, copied = await self._checkpoint()
                 return not busy and in_log == copied
         return False
@@ -259,7 +228,7 @@ async def open_database(
     make_private(path, mounts)
     migrations = load_migrations()
     async with _connect(path, migrations[-1].version) as connection:
-        with _sqlite_errors(path):
+        with sqlite_errors(path):
             await _refuse_what_is_not_ours(connection, path, migrations[-1].version)
             await _configure(connection, durable)
             await _migrate(connection, path, migrations, on_upgrade)
@@ -268,9 +237,9 @@ async def open_database(
 
 @asynccontextmanager
 async def _connect(path: Path, schema: int) -> AsyncIterator[aiosqlite.Connection]:
-    with _sqlite_errors(path), anyio.CancelScope(shield=True):  # its thread would outlive a cancelled one
+    with sqlite_errors(path), anyio.CancelScope(shield=True):  # its thread would outlive a cancelled one
         connection = await aiosqlite.connect(
-            path, isolation_level=None, cached_statements=256, factory=_connection_of(schema)
+            path, isolation_level=None, cached_statements=256, factory=connection_of(schema)
         )
     try:
         connection.row_factory = sqlite3.Row
@@ -311,8 +280,8 @@ async def _configure(connection: aiosqlite.Connection, durable: bool) -> None:
     if not await _schema_version(connection):
         # Before all else: a file that has a header takes it only with a VACUUM.
         await connection.execute_fetchall(_SHRINKS)
+    await _keep_a_log(connection)
     for pragma in (
-        "journal_mode=WAL",
         f"synchronous={'FULL' if durable else 'NORMAL'}",
         "wal_autocheckpoint=0",
         f"journal_size_limit={2 * WAL_BYTES_BEFORE_CHECKPOINT}",
@@ -320,6 +289,19 @@ async def _configure(connection: aiosqlite.Connection, durable: bool) -> None:
         "trusted_schema=OFF",
     ):
         await connection.execute_fetchall(f"PRAGMA {pragma}")
+
+
+async def _keep_a_log(connection: aiosqlite.Connection) -> None:
+    """Where others open a new file at the same moment SQLite refuses this at once, whatever the busy timeout is."""
+    for _ in range(LOG_ATTEMPTS_MAX):
+        try:
+            await connection.execute_fetchall("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+        await connection.execute_fetchall(_WAIT_FOR_OTHERS)
+    raise StoreBusy
 
 
 async def _migrate(
@@ -354,7 +336,7 @@ async def _migrate(
 
 
 async def _schema_version(connection: aiosqlite.Connection) -> int:
-    rows = list(await connection.execute_fetchall(_SCHEMA_VERSION))
+    rows = list(await connection.execute_fetchall(SCHEMA_VERSION))
     return int(rows[0][0])
 
 
@@ -374,25 +356,3 @@ async def _copy_beside(path: Path, version: int) -> None:
         finally:
             os.close(descriptor)
             unfinished.unlink(missing_ok=True)
-
-
-class _sqlite_errors:  # noqa: N801
-    """Turn SQLite's errors into the channel's, each with what to do."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
-        if not isinstance(error, sqlite3.Error) or isinstance(error, sqlite3.IntegrityError):
-            return
-        text = str(error)
-        if "locked" in text or "busy" in text:
-            raise StoreBusy from error
-        if "full" in text or ("I/O" in text and has_no_room(self._path)):
-            raise StoreFull(str(self._path)) from error
-        if "readonly" in text or not os.access(self._path.parent, os.W_OK):  # the log can't be made
-            raise StoreReadOnly(str(self._path)) from error
-        raise StoreBroken(str(self._path), text) from error
