@@ -109,6 +109,12 @@ async def stuck_deliveries(root: Path) -> Stuck:
     return stuck
 
 
+def one_more_session(channel: Channel) -> Caller:
+    """Of a harness that agent-channel does not know."""
+    process = channel.process.to_text()
+    return Caller("session:new", "other", process, process)
+
+
 async def _give(
     channel: Channel,
     sender: Caller,

@@ -12,7 +12,7 @@ import pytest
 
 from harness_adapters.codex.envelope import ORIGIN
 from tests.bench.growth import fill
-from tests.integration.stuck_deliveries import COMMAND_LINE, TEXT, Stuck, stuck_deliveries
+from tests.integration.stuck_deliveries import COMMAND_LINE, TEXT, Stuck
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -31,11 +31,6 @@ STANDS_FOR = (
     (r"[0-9.]+ MB", "SIZE MB"),
 )
 """What differs from one machine and run to another."""
-
-
-@pytest.fixture
-async def stuck(tmp_path: Path) -> Stuck:
-    return await stuck_deliveries(tmp_path)
 
 
 def normalised(text: str) -> str:
