@@ -41,7 +41,7 @@ def finding_of(probed: Probed, within_s: float) -> Finding:
         )
     times = _times(probed, probed.delivery)
     level, proved, to_do = _judged(probed, probed.delivery, within_s)
-    after = ", ".join(f"{word} {ms / 1_000:.2f} s" for word, ms in times)
+    after = ", ".join(f"{word.replace('_', ' ')} {ms / 1_000:.2f} s" for word, ms in times)
     return Finding(level, f"{role}: {proved}. After it was sent: {after or 'nothing'}", to_do, times)
 
 
@@ -65,9 +65,9 @@ def _judged(probed: Probed, delivery: Inspected, within_s: float) -> tuple[Level
 
 
 def _times(probed: Probed, delivery: Inspected) -> tuple[tuple[str, int], ...]:
-    """From its sending to the first time that it came into each state, then to the answer."""
+    """From its sending to the first time that it came into each state, and to the answer; the earliest first."""
     first: dict[str, int] = {}
     for event in delivery.events:
         if event.from_state is not None:
             first.setdefault(event.to_state, event.at_ms - delivery.created_at_ms)
-    return (*first.items(), *probed.times_ms.items())
+    return tuple(sorted([*first.items(), *probed.times_ms.items()], key=lambda each: each[1]))
