@@ -18,7 +18,7 @@ from harness_adapters.commands.changing import (
 from harness_adapters.commands.output import EXIT_OK, database_for_people, fail, show
 from harness_adapters.composition import default_database
 from harness_adapters.installation import claude_plugin
-from harness_adapters.installation.client import Account, Client, own_registration
+from harness_adapters.installation.client import Account, Client, cache_around, own_registration
 from harness_adapters.installation.clients import CLIENTS, all_clients
 from harness_adapters.installation.permission_rule import planned_rule, settings_file, streamer_rule
 from harness_adapters.installation.skill import planned_copy, skill_files
@@ -34,6 +34,11 @@ def run(database: Path | None, arguments: Sequence[str]) -> int:
         return fail(
             f"no coding agent was found: none of {', '.join(CLIENTS)} is on PATH or has its folder. "
             "Name one with --client if it is here all the same."
+        )
+    if cache := cache_around(Path(sys.prefix)):
+        return fail(
+            f"nothing was registered: this agent-channel is in a cache, {cache}, and would be gone when it is emptied. "
+            "Install it to stay, such as with `uv tool install`, and run that one."
         )
     chosen = _registered_database(database)
     status = carry_out(_steps(account, clients, chosen, options), options)

@@ -95,6 +95,11 @@ def own_registration(database: Path | None) -> Registration:
     return Registration(sys.executable, ("-I", "-m", SERVER_MODULE, *db))
 
 
+def cache_around(installation: Path) -> Path | None:
+    """The cache that an installation is in, as uvx makes them (uv 0.13): what is registered from there is gone soon."""
+    return next((folder for folder in installation.parents if (folder / "CACHEDIR.TAG").is_file()), None)
+
+
 class CantRead(Exception):
     """A client's configuration can't be read: the reason."""
 

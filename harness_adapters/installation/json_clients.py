@@ -8,7 +8,8 @@
 - OpenCode: `mcp` in ~/.config/opencode/opencode.json or .jsonc; a local server's command is one array.
   https://opencode.ai/v1/docs/config, https://opencode.ai/docs/mcp-servers. From 2.0 on servers may stand in
   `mcp.servers`; what stands right under `mcp` goes on to count (https://opencode.ai/docs/migrate-v1), so that
-  is where ours goes unless the file has `mcp.servers` already.
+  is where ours goes unless the file has `mcp.servers` already. Tried with 1.18.33: it connects, and of a name in
+  both files the one in the .jsonc counts.
 """
 
 from collections.abc import Sequence

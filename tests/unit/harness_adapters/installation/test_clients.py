@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from harness_adapters.installation.client import Account, CantRead, Registration, own_registration, version_of
+from harness_adapters.installation.client import (
+    Account,
+    CantRead,
+    Registration,
+    cache_around,
+    own_registration,
+    version_of,
+)
 from harness_adapters.installation.clients import CLIENTS, all_clients
 from tests.unit.harness_adapters.installation.golden import account_at, client_of
 
@@ -121,3 +128,13 @@ def test_the_command_is_absolute_and_isolated_from_the_folder_it_is_started_in()
     assert registration.args == ("-I", "-m", "harness_adapters.mcp_server", "--db", "/srv/channel.db")
     assert registration.is_agent_channel
     assert own_registration(None).database is None
+
+
+def test_an_installation_in_a_cache_is_told_from_one_that_is_marked_as_one_itself(tmp_path: Path) -> None:
+    """uv marks its cache, but also each environment that is there to stay."""
+    installation = tmp_path / "cache" / "archive-v0" / "abc"
+    installation.mkdir(parents=True)
+    (installation / "CACHEDIR.TAG").touch()
+    assert cache_around(installation) is None
+    (tmp_path / "cache" / "CACHEDIR.TAG").touch()
+    assert cache_around(installation) == tmp_path / "cache"
