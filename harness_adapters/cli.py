@@ -4,6 +4,7 @@ It imports neither mcp nor pydantic, which take over a second to load, and of th
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -54,6 +55,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\n")  # after the ^C that the terminal shows
         return EXIT_INTERRUPTED
+    finally:
+        _end_with_reader_of_help()
+
+
+def _end_with_reader_of_help() -> None:
+    """What argparse printed is written only now; where nobody reads it any more, end as any filter does."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGPIPE)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
