@@ -71,7 +71,7 @@ def file_rights(database: Path) -> Iterator[Finding]:
                 is_sound = False
                 yield failed(f"{path} has mode {_mode(found)}: others can read the messages", f"chmod 600 {path}")
     if is_sound:
-        yield passed(f"{database} is this account's, and no other may read it ({len(files)} files)")
+        yield passed(f"{database}, and what lies beside it, is this account's, and no other account may read it")
 
 
 def writable(folder: Path) -> Finding:

@@ -14,8 +14,8 @@ import pytest
 from channel.clock import SystemClock
 from harness_adapters.doctor.finding import Level
 from harness_adapters.doctor.leftovers import leftover_processes
+from tests.doctor_world import named
 from tests.integration.stuck_deliveries import COMMAND_LINE
-from tests.surgery import named
 from waiters.processes import identity_of, is_alive
 
 RUN_S = 60

@@ -26,11 +26,11 @@ from harness_adapters.installation import claude_plugin, skill
 from harness_adapters.installation.client import SERVER_MODULE, Registration, own_registration
 from harness_adapters.installation.codex import codex as codex_client
 from tests.another_session import ChannelView, open_view
+from tests.doctor_world import AClient, found, named, surroundings
 from tests.integration.claude_stand_in import claude_stand_in
 from tests.integration.codex_world import World
 from tests.integration.stuck_deliveries import stuck_deliveries
 from tests.small_disk import needs_root, small_disk
-from tests.surgery import AClient, found, named, surroundings
 from waiters.processes import ProcessIdentity, own_identity
 
 LIMIT_S = 50

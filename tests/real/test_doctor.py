@@ -18,11 +18,13 @@ from fakes.responses_api import Reply as CodexReply
 from fakes.responses_api import ResponsesApi, Say, call_mcp
 from harness_adapters.doctor.finding import Level
 from harness_adapters.doctor.servers import environment_of
+from harness_adapters.doctor.sessions import sessions
 from harness_adapters.installation.claude_code import ClaudeCode
 from harness_adapters.installation.client import SERVER_NAME, Account, Change, Registration, own_registration
 from harness_adapters.installation.codex import codex as codex_client
 from harness_adapters.installation.permission_rule import planned_rule
 from tests.another_session import ROOM
+from tests.doctor_world import AClient, all_found, found, named, surroundings
 from tests.real import channel_rig
 from tests.real.agent_channel import CLAUDE, JOIN, JOINS_AND_LISTENS, address_of, claude_with_agent_channel, sending
 from tests.real.binaries import claude_binary
@@ -31,7 +33,6 @@ from tests.real.claude_rig import offline_claude
 from tests.real.codex_home import SYSTEM_PATH, CodexHome, until
 from tests.real.codex_rig import app_server
 from tests.real.probe_mcp_server import __file__ as probe_server
-from tests.surgery import AClient, all_found, found, named, surroundings
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(150)]
 
@@ -187,9 +188,13 @@ async def test_a_message_goes_through_a_monitor_and_through_a_thread_and_answers
             await owner.run_turn(await owner.start_thread(codex.project), channel_rig.JOIN)
             status, answer = await doctor(codex.environment(), codex.project, *probing)
             roles = await channel.roles()
+            membership, leases = channel.channel.membership, channel.channel.leases
+            seen = [each async for each in sessions(membership, leases, codex.codex_home)]
     assert [(each["level"], each["to_do"]) for each in answer["findings"]] == [("pass", "")] * 2, answer
     assert status == 0
     for each in answer["findings"]:
         assert each["times_ms"].keys() == {"handed_over", "accepted", "seen", "answered", "heard"}
         assert "UTF-16 units) and answered; the answer came back here" in each["proved"]
     assert set(roles) == {"peer", CLAUDE, "codex"}
+    of_both = {each.proved.split()[0]: each.level for each in seen if not each.proved.startswith("peer ")}
+    assert of_both == {CLAUDE: Level.PASS, "codex": Level.PASS}
