@@ -27,6 +27,11 @@ _READ_ONLY = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
+def default_database() -> Path:
+    """Where the channel is unless --db says otherwise: no variable moves it, since Codex passes none on."""
+    return Path.home() / ".agent-channel" / "channel.db"
+
+
 def make_private(path: Path, mounts: MountTable) -> None:
     """The folder 0700 if it is made here, the file 0600 from its first moment, whatever the umask.
 

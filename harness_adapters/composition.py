@@ -31,11 +31,6 @@ class Channel(NamedTuple):
     supervisor: Supervisor
 
 
-def default_database() -> Path:
-    """Where the channel is unless --db says otherwise: no variable moves it, since Codex passes none on."""
-    return Path.home() / ".agent-channel" / "channel.db"
-
-
 @asynccontextmanager
 async def open_channel(
     path: Path,

@@ -24,10 +24,10 @@ from mcp.server.stdio import stdio_server
 from channel.clock import Clock, SystemClock
 from channel.errors import ChannelError
 from channel.fault_places import Place, passing
+from channel.place import default_database
 from harness_adapters.backend import Backend
 from harness_adapters.callers import caller_of
 from harness_adapters.codex.threads import NotServable
-from harness_adapters.composition import default_database
 from harness_adapters.tool_calls import Answer
 from harness_adapters.tool_texts import INSTRUCTIONS, TOOLS
 from harness_adapters.unreadable_lines import AnsweringReadStream

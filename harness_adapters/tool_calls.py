@@ -11,6 +11,7 @@ import anyio
 
 from channel.errors import BadInput
 from channel.membership import Caller, OwnRole, Unanswered
+from channel.place import default_database
 from channel.presence import PERSON, RoleView
 from channel.sending import Sent
 from channel.wakeups import ring
@@ -24,7 +25,7 @@ from harness_adapters.claude.launch_command import (
 )
 from harness_adapters.codex import addresses as codex
 from harness_adapters.codex.adoption import Adoption
-from harness_adapters.composition import Channel, default_database
+from harness_adapters.composition import Channel
 from harness_adapters.role_status import in_words
 from waiters import status
 from waiters.age import age_in_words

@@ -15,12 +15,13 @@ import anyio
 
 from channel.clock import Clock, SystemClock
 from channel.errors import LeaseHeld, LeaseLost, StoreBusy, StoreFull, StoreReadOnly, StoreUnavailable
+from channel.place import default_database
 from harness_adapters.claude.addresses import claude_address, keyed_address
 from harness_adapters.claude.pacing import PaceLimits, Pacing
 from harness_adapters.claude.pipe import OutputPipe, ReaderGone
 from harness_adapters.claude.receiver import MonitorReceiver
 from harness_adapters.claude.session import config_folder, session_in, session_of_streamer
-from harness_adapters.composition import default_database, open_channel
+from harness_adapters.composition import open_channel
 from waiters.background import background_tasks
 from waiters.receiver import ReceiverEnded
 from waiters.retries import BackOff

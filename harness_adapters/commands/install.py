@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from channel.place import default_database
 from harness_adapters.commands.changing import (
     Step,
     add_options,
@@ -16,7 +17,6 @@ from harness_adapters.commands.changing import (
     planned,
 )
 from harness_adapters.commands.output import EXIT_OK, database_for_people, fail, show
-from harness_adapters.composition import default_database
 from harness_adapters.installation import claude_plugin
 from harness_adapters.installation.client import Account, Client, cache_around, own_registration
 from harness_adapters.installation.clients import CLIENTS, all_clients

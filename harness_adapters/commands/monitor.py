@@ -6,9 +6,9 @@ from pathlib import Path
 
 import anyio
 
+from channel.place import default_database
 from harness_adapters.claude.monitor_stream import stream
 from harness_adapters.claude.pacing import MONITOR_LIMITS, UNLIMITED
-from harness_adapters.composition import default_database
 
 
 def run(database: Path | None, arguments: Sequence[str]) -> int:

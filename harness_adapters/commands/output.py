@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from channel.errors import ChannelError
-from harness_adapters.commands.running import run
-from harness_adapters.composition import default_database
+from channel.place import default_database
 
 PROGRAM = "agent-channel"
 
@@ -26,6 +25,8 @@ def database_for_people(chosen: Path | None) -> Path:
 
 def print_result(command: Callable[..., Awaitable[str]], *arguments: object) -> int:
     """Run a command and print what it returns, or on stderr why it failed; the exit status. Raises as `run`."""
+    from harness_adapters.commands.running import run  # it takes 0.1 s, and commands without a channel need none
+
     try:
         text = run(command, *arguments)
     except ChannelError as error:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from channel.place import default_database
 from harness_adapters.commands.output import aligned, as_json, printable, show
-from harness_adapters.composition import default_database
 from harness_adapters.installation import claude_plugin
 from harness_adapters.installation.client import (
     Account,

@@ -14,8 +14,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from channel.place import default_database
 from harness_adapters.claude.launch_command import plugin_monitor_command
-from harness_adapters.composition import default_database
 from harness_adapters.installation.client import SERVER_NAME, Account, CantChange, Registration
 from harness_adapters.installation.file_change import FileChange, read
 from harness_adapters.installation.skill import skill_files

@@ -115,7 +115,7 @@ def check_permission_rule(user: NewUser, command: str) -> None:
     """It is the very command that `join` returns; none where a shell starts the script, as it does for a long path."""
     program = (
         "from harness_adapters.claude.launch_command import launch_command;"
-        "from harness_adapters.composition import default_database as d; print(launch_command(d(), d(), None))"
+        "from channel.place import default_database as d; print(launch_command(d(), d(), None))"
     )
     returned = user.run(f"{_server_command(user).with_name('python')} -I -c {shlex.quote(program)}").strip()
     assert user.run(command) == f"Bash({returned})\n"

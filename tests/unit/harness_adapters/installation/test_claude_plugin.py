@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from channel.place import default_database
 from harness_adapters.claude.launch_command import launch_command
-from harness_adapters.composition import default_database
 from harness_adapters.installation import skill
 from harness_adapters.installation.claude_plugin import planned_install, planned_removal, plugin_files, plugin_folder
 from harness_adapters.installation.client import Account, CantChange, Change, own_registration

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from channel.place import default_database
 from harness_adapters.claude.launch_command import launch_command
-from harness_adapters.composition import default_database
 from harness_adapters.installation import permission_rule
 from harness_adapters.installation.client import Account, CantChange, CantRead
 from harness_adapters.installation.file_change import backup_of
