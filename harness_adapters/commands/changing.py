@@ -128,10 +128,14 @@ def _end(steps: Sequence[Step], options: argparse.Namespace) -> int:
 def _plan_text(step: Step) -> str:
     if step.problem:
         return ""
-    head = f"{step.client.title}, {step.what}: "
+    head = f"{step.client.title}, {step.what}:"
     if step.change is None:
-        return f"{head}nothing to change in {step.place}\n"
-    return f"{head}\n{''.join(printable(line) + chr(10) for line in step.change.diff().splitlines())}\n"
+        return f"{head} nothing to change in {step.place}\n"
+    return f"{head}\n{''.join(map(_shown, step.change.diff().splitlines()))}\n"
+
+
+def _shown(line: str) -> str:
+    return "\t".join(map(printable, line.split("\t"))) + "\n"
 
 
 def _as_json(step: Step) -> dict[str, Any]:

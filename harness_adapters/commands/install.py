@@ -45,6 +45,8 @@ def run(database: Path | None, arguments: Sequence[str]) -> int:
     claude = next((client for client in clients if client.name == CLAUDE), None)
     if status == EXIT_OK and claude and not (options.allow_streamer or options.dry_run or options.json):
         status = _offer_rule(account, claude, chosen, options)
+    if status == EXIT_OK and on_terminal() and not (options.dry_run or options.json):
+        print("New sessions have it; `agent-channel doctor` tries it out.")
     return status
 
 

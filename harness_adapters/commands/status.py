@@ -25,24 +25,13 @@ from harness_adapters.installation.permission_rule import is_allowed, settings_f
 
 
 class ClientStatus(NamedTuple):
-    """`registration`: None where there is none; `problem`: why it can't be told, "" if it can."""
+    """`registration`: None where there is none; `runs`: what it comes to; `problem`: why that is not known, or ""."""
 
     client: Client
     version: Version
     registration: Registration | None
+    runs: str
     problem: str
-
-    @property
-    def runs(self) -> str:
-        """What its command comes to: "this installation", "another installation", "nothing" or "another program"."""
-        if self.registration is None:
-            return ""
-        if not Path(self.registration.command).exists():
-            return "nothing"
-        if not self.registration.is_agent_channel:
-            return "another program"
-        is_ours = self.registration.words == own_registration(self.registration.database).words
-        return "this installation" if is_ours else "another installation"
 
     @property
     def database(self) -> Path | None:
@@ -64,8 +53,8 @@ def run(database: Path | None, arguments: Sequence[str]) -> int:
     databases = sorted({str(each.database) for each in statuses if each.database})
     rule = _rule_status(account, databases)
     if options.json:
-        return show(as_json(_as_json(statuses, databases, rule)))
-    return show(_text(statuses, databases, rule))
+        return show(as_json(_as_json(account, statuses, databases, rule)))
+    return show(_text(account, statuses, databases, rule))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -79,9 +68,20 @@ def _status(client: Client, account: Account) -> ClientStatus:
     program = client.program()
     version = Version(None) if program is None else version_of(program, account)
     try:
-        return ClientStatus(client, version, client.registered(), "")
+        registration = client.registered()
     except CantRead as error:
-        return ClientStatus(client, version, None, str(error))
+        return ClientStatus(client, version, None, "", str(error))
+    return ClientStatus(client, version, registration, "" if registration is None else _runs(registration, account), "")
+
+
+def _runs(registration: Registration, account: Account) -> str:
+    """What its command comes to: "this installation", "another installation", "another program" or "nothing"."""
+    if account.program(registration.command) is None:
+        return "nothing"
+    if not registration.is_agent_channel:
+        return "another program"
+    is_ours = registration.words == own_registration(registration.database).words
+    return "this installation" if is_ours else "another installation"
 
 
 def _rule_status(account: Account, databases: Sequence[str]) -> RuleStatus:
@@ -94,7 +94,7 @@ def _rule_status(account: Account, databases: Sequence[str]) -> RuleStatus:
         return RuleStatus(rule, None, str(error))
 
 
-def _text(statuses: Sequence[ClientStatus], databases: Sequence[str], rule: RuleStatus) -> str:
+def _text(account: Account, statuses: Sequence[ClientStatus], databases: Sequence[str], rule: RuleStatus) -> str:
     rows = [("CLIENT", "VERSION", "SERVER", "RUNS"), *map(_row, statuses)]
     problems = [f"{each.client.title}: {each.problem}\n" for each in statuses if each.problem]
     return "".join(
@@ -104,7 +104,7 @@ def _text(statuses: Sequence[ClientStatus], databases: Sequence[str], rule: Rule
             *map(_command_line, statuses),
             _databases_text(databases),
             _rule_text(rule),
-            _plugin_text(_plugin(Account.own())),
+            _plugin_text(_plugin(account)),
         ]
     )
 
@@ -154,13 +154,15 @@ def _plugin_text(plugin: str | None) -> str:
     return f"Claude Code's terminal program runs the streamer by itself: the plugin is in {plugin}\n" if plugin else ""
 
 
-def _as_json(statuses: Sequence[ClientStatus], databases: Sequence[str], rule: RuleStatus) -> dict[str, Any]:
+def _as_json(
+    account: Account, statuses: Sequence[ClientStatus], databases: Sequence[str], rule: RuleStatus
+) -> dict[str, Any]:
     return {
         "clients": [_client_as_json(each) for each in statuses],
         "databases": databases,
         "same_database": len(databases) <= 1,
-        "streamer": {**rule._asdict(), "settings": str(settings_file(Account.own()))},
-        "plugin": _plugin(Account.own()),
+        "streamer": {**rule._asdict(), "settings": str(settings_file(account))},
+        "plugin": _plugin(account),
     }
 
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness_adapters.commands.changing import Step, add_options, carry_out, planned
+from harness_adapters.commands.changing import Step, add_options, carry_out, on_terminal, planned
 from harness_adapters.installation import claude_plugin
 from harness_adapters.installation.client import Account, Client
 from harness_adapters.installation.clients import all_clients
@@ -20,7 +20,11 @@ def run(database: Path | None, arguments: Sequence[str]) -> int:
     steps = _steps(
         account, [each for each in all_clients(account) if each.name in options.client or not options.client]
     )
-    return carry_out(steps if options.client else [step for step in steps if step.state != "unchanged"], options)
+    if not options.client:
+        steps = [step for step in steps if step.state != "unchanged"]
+    if not steps and on_terminal() and not options.json:
+        print("There is nothing to remove.")
+    return carry_out(steps, options)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -76,7 +76,7 @@ class CodexSyntax:
         _require_meaning(after, {**before, SERVERS: {**_servers(before), SERVER_NAME: ours}})
         return after
 
-    def without_entry(self, text: str, original: str) -> str:
+    def without_entry(self, text: str, original: str | None) -> str:
         before = _meaning(text)
         rest = {name: table for name, table in _servers(before).items() if name != SERVER_NAME}
         after = _without_tables(text)

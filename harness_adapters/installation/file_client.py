@@ -24,8 +24,11 @@ class Syntax(Protocol):
         """The text with ours in it. What else stands in ours is kept; the same text, if ours is there as wanted."""
         ...
 
-    def without_entry(self, text: str, original: str) -> str:
-        """The text without ours, and without what encloses it if that is left empty and is not in `original`."""
+    def without_entry(self, text: str, original: str | None) -> str:
+        """The text without ours, and without what encloses it if that is left empty and is not in `original`.
+
+        `original`: as it was before ours; None if nobody knows.
+        """
         ...
 
     def snippet(self, wanted: Registration) -> str:
@@ -89,7 +92,7 @@ class FileClient:
             require_ours(entry, self.place)
             if original is not None and self._is_install_of(original, entry, before):
                 return FileChange(self.path, _bytes(before), _bytes(original) or None, drop_backup=True)
-            after = self.syntax.without_entry(before, original or "")
+            after = self.syntax.without_entry(before, original)
         except NotEditable as error:
             by_hand = "Take what is registered as agent-channel out of it yourself."
             raise CantChange(f"{self.path} is left as it is: {error}", by_hand) from error

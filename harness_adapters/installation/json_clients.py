@@ -73,7 +73,7 @@ class McpServers:
         path = ("mcpServers", SERVER_NAME)
         return _with_fields(text, path, {"command": wanted.command, "args": list(wanted.args)})
 
-    def without_entry(self, text: str, original: str) -> str:
+    def without_entry(self, text: str, original: str | None) -> str:
         return without_member(text, ("mcpServers", SERVER_NAME), original)
 
     def snippet(self, wanted: Registration) -> str:
@@ -98,7 +98,7 @@ class OpenCodeServers:
     def with_entry(self, text: str, wanted: Registration) -> str:
         return _with_fields(text, self._path(text), {"type": "local", "command": list(wanted.words)})
 
-    def without_entry(self, text: str, original: str) -> str:
+    def without_entry(self, text: str, original: str | None) -> str:
         return without_member(text, self._path(text), original)
 
     def snippet(self, wanted: Registration) -> str:

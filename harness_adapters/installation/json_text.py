@@ -82,8 +82,11 @@ def with_element(text: str, path: Path, value: str) -> str:
     return _added(text, found, "", value)
 
 
-def without_member(text: str, path: Path, original: str) -> str:
-    """The text without that member, and without those around it that it leaves empty and that `original` lacks."""
+def without_member(text: str, path: Path, original: str | None) -> str:
+    """The text without that member, and without those around it that it leaves empty and that `original` lacks.
+
+    `original`: None if nobody knows what was there before.
+    """
     found, missing = _descend(text, path)
     if missing:
         return text
@@ -91,7 +94,7 @@ def without_member(text: str, path: Path, original: str) -> str:
     return _without_empty(text, path[:-1], original)
 
 
-def without_element(text: str, path: Path, value: str, original: str) -> str:
+def without_element(text: str, path: Path, value: str, original: str | None) -> str:
     """The text without that element of the array at that path; else as `without_member`."""
     found, missing = _descend(text, path)
     if missing:
@@ -103,7 +106,7 @@ def without_element(text: str, path: Path, value: str, original: str) -> str:
     return _without_empty(_removed(text, items, item), path, original)
 
 
-def _without_empty(text: str, path: Path, original: str) -> str:
+def _without_empty(text: str, path: Path, original: str | None) -> str:
     while path and not value_at(parse(text), path) and not _holds(original, path):
         found, _ = _descend(text, path)
         text = _removed(text, _inside(text, found[-2].value).items, found[-1])
@@ -111,9 +114,10 @@ def _without_empty(text: str, path: Path, original: str) -> str:
     return text
 
 
-def _holds(text: str, path: Path) -> bool:
+def _holds(text: str | None, path: Path) -> bool:
+    """Whether it may: so it is if that can't be told."""
     try:
-        return value_at(parse(text), path) is not None
+        return text is None or value_at(parse(text), path) is not None
     except NotEditable:
         return True
 
