@@ -39,7 +39,7 @@ def _run(*command: object, cwd: Path, home: Path, **environment: str) -> subproc
     )
 
 
-def test_the_wheel_holds_the_product_with_its_sql_and_its_skill_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_the_product_with_its_sql_its_skill_and_its_page_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
     assert tops == OURS
@@ -47,8 +47,9 @@ def test_the_wheel_holds_the_product_with_its_sql_and_its_skill_and_nothing_else
         str(path.relative_to(ROOT))
         for folder in OURS
         for path in (ROOT / folder).rglob("*")
-        if path.is_file() and path.suffix in {".py", ".sql", ".md"}
+        if path.is_file() and "__pycache__" not in path.parts
     }
+    assert {Path(name).suffix for name in on_disk} >= {".py", ".sql", ".md", ".html", ".css", ".js", ".svg"}
     assert {name for name in names if ".dist-info/" not in name} == on_disk
 
 

@@ -11,7 +11,7 @@ from tests.view.browser import chromium
 from tests.view.served import Served, served
 from tests.view.talk import Talk, talk
 
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 """A wait that ends when what is waited for is there; a busy machine gets this long."""
 
 

@@ -12,7 +12,7 @@ from playwright.async_api import Browser
 
 from tests.view.browser import chromium
 from tests.view.served import Served, served
-from tests.view.talk import talk
+from tests.view.talk import QUIET_ROOM, talk
 
 WIDTHS = {"wide": (1280, 860), "phone": (390, 844)}
 SCHEMES = ("light", "dark")
@@ -37,8 +37,12 @@ async def shoot(browser: Browser, view: Served, folder: Path) -> None:
             await page.screenshot(path=folder / f"{width}-{scheme}-ask.png")
             await page.keyboard.press("Escape")
             await page.locator("#hour").evaluate("it => it.open = true")
+            await page.locator("#hour .as-table > summary").click()
             await page.locator("#hour").scroll_into_view_if_needed()
             await page.screenshot(path=folder / f"{width}-{scheme}-hour.png")
+            await page.get_by_role("button", name=QUIET_ROOM).click()
+            await page.locator("#empty").wait_for()
+            await page.screenshot(path=folder / f"{width}-{scheme}-quiet.png")
             await context.close()
 
 

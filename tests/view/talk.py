@@ -1,7 +1,7 @@
 """A channel as it looks in use: three rooms, an hour of messages, one delivery that a person has to decide about.
 
 Beside what `stuck_deliveries` makes (the room hall) there is a room `parser`, where a Claude Code session and a Codex
-thread talk, and a room `release` that is quiet.
+thread talk, and a room with a long name that is quiet.
 """
 
 from collections.abc import AsyncIterator
@@ -19,6 +19,7 @@ from tests.integration.stuck_deliveries import Stuck, stuck_deliveries
 from waiters.processes import own_identity
 
 ROOM = "parser"
+QUIET_ROOM = "release-of-the-parser-and-of-all-that-depends-on-it-" + "x" * 120
 POLICY = "planner directs the work; builder asks before it changes a public name."
 LONG = "\n".join(f"{line:3}  test_{line}_keeps_the_order_of_what_was_sent PASSED" for line in range(1, 121))
 
@@ -89,7 +90,7 @@ async def talk(root: Path) -> AsyncIterator[Talk]:
         for name, caller in callers.items():
             await channel.membership.join(caller, ROOM, name, POLICY)
         gone = Caller("claude:gone", "claude", process, process)
-        await channel.membership.join(gone, "release", "releaser", None)
+        await channel.membership.join(gone, QUIET_ROOM, "releaser", None)
         await channel.membership.join(Caller("claude:deaf", "claude", process, process), ROOM, "reviewer", None)
         leases = {name: await channel.leases.take(caller.address, process, "") for name, caller in callers.items()}
         made = Talk(stuck, channel, callers, leases)

@@ -120,12 +120,12 @@ function summaryOf(minutes) {
 
 /** Only the minutes in which something was sent, or the number of waiting ones changed. */
 function tableOf(minutes) {
-  const head = ["Minute", "Deliveries", "Accepted after", "Seen after", "Waiting"];
+  const head = ["Minute", "Sent", "Accepted", "Seen", "Waiting"];
   const said = minutes.filter(
     (minute, index) => minute.deliveries || index === minutes.length - 1 || minute.waiting !== (minutes[index - 1]?.waiting ?? minute.waiting),
   );
   return [
-    element("caption", {}, "The middle one and the longest of each minute"),
+    element("caption", {}, "Each minute's deliveries, how long the middle one and the longest took, and how many waited at its end"),
     element("thead", {}, element("tr", {}, ...head.map((word) => element("th", { scope: "col" }, word)))),
     element("tbody", {}, ...said.map(tableRow)),
   ];
@@ -143,4 +143,8 @@ function tableRow(minute) {
   );
 }
 
-const tookOf = (took) => (took === null ? "" : `${duration(took.median_ms)}, ${duration(took.longest_ms)}`);
+function tookOf(took) {
+  if (took === null) return "";
+  const [middle, longest] = [duration(took.median_ms), duration(took.longest_ms)];
+  return middle === longest ? middle : `${middle} to ${longest}`;
+}

@@ -78,8 +78,9 @@ export class Conversation {
   async #showOlder() {
     const before = Math.min(...this.#messages.keys());
     const room = this.room;
-    const found = await this.#connection.get(`/api/messages?${new URLSearchParams({ room, before })}`);
-    if (room !== this.room) return;
+    const path = `/api/messages?${new URLSearchParams({ room, before })}`;
+    const found = await this.#connection.get(path).catch(() => null);
+    if (found === null || room !== this.room) return; // no answer: the button is still there
     const height = document.documentElement.scrollHeight;
     this.#put(found.messages);
     this.#areOlder = found.are_older;
@@ -135,9 +136,12 @@ class Message {
     const label = `Show all ${characters.toLocaleString()} characters`;
     const more = element("button", { type: "button", class: "more" }, label, unseen(` of message ${messageId}`));
     more.addEventListener("click", async () => {
-      more.disabled = true;
-      const whole = isCut ? (await this.#connection.get(`/api/messages/${messageId}`)).text : begins;
-      text.replaceChildren(...written(whole));
+      more.setAttribute("aria-busy", "true");
+      const path = `/api/messages/${messageId}`;
+      const whole = isCut ? await this.#connection.get(path).catch(() => null) : { text: begins };
+      more.removeAttribute("aria-busy");
+      if (whole === null) return;
+      text.replaceChildren(...written(whole.text));
       text.tabIndex = -1;
       text.focus({ preventScroll: true });
       more.remove();

@@ -4,6 +4,8 @@ import { byId, element, keepList, setText, unseen, written } from "./elements.js
 import { meaningOf, nameOf, stateMark } from "./states.js";
 import { at, duration, wholeTime } from "./times.js";
 
+const OVERDUE_MS = 60_000; // a waiter looks when it is due; the times of leases are of this size
+
 const LABELS = { look: "Look again", resend: "Send again", drop: "Drop" };
 
 /** Has decisions taken, after asking. */
@@ -152,7 +154,7 @@ function factsOf(delivery) {
     ["Given to", delivery.address ?? "nobody yet"],
     ["Known there as", delivery.key],
     ["Looked", looksOf(delivery)],
-    ["Next look", delivery.next_look_at_ms && at(delivery.next_look_at_ms)],
+    ["Next look", nextLookOf(delivery)],
     ["Repeats", delivery.repeats || null],
   ];
   return facts.filter(([, value]) => value).map(([name, value]) => [name, String(value)]);
@@ -162,6 +164,11 @@ function looksOf({ looks, absent_since_ms: absentSince, policy }) {
   const where = policy === "queue" ? "in the thread's queue and among its items" : "in the session's transcript";
   if (absentSince !== null) return `${where}: found in neither since ${at(absentSince)} (looks in this state: ${looks})`;
   return looks ? `${where} (looks in this state: ${looks})` : null;
+}
+
+function nextLookOf({ next_look_at_ms: ms }) {
+  if (ms === null) return null;
+  return ms < Date.now() - OVERDUE_MS ? `was due at ${at(ms)}: nobody serves its address now` : at(ms);
 }
 
 function showOutcome(text) {

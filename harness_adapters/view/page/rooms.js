@@ -32,7 +32,7 @@ export class Rooms {
 
   #make({ name }) {
     const counts = element("span", { class: "counts" });
-    const button = element("button", { type: "button", class: "room" }, element("span", { class: "name" }, name), counts);
+    const button = element("button", { type: "button", class: "room" }, element("span", { class: "name", title: name }, name), counts);
     button.addEventListener("click", () => this.onChoice(name));
     const roles = element("ul", { class: "roles", "aria-label": `Roles in ${name}` });
     const kept = new Map();
