@@ -14,7 +14,7 @@ UV := $(shell command -v uv)
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-old-codex bench soak kill-matrix crowd simulate check format constraints install install-real clean
+.PHONY: demo test test-old-codex bench soak kill-matrix crowd simulate check format constraints install install-real install-browser clean
 
 demo: install ## Two harnesses, one channel, messages both ways
 	@$(BIN)/python -m tests.demo $(if $(CODEX),--codex '$(CODEX)')
@@ -72,6 +72,10 @@ endif
 
 install-real: ## The pinned real Codex and Claude Code that the tests run, offline (800 MB; needs npm)
 	cd tests/real && npm ci --ignore-scripts
+
+install-browser: ## A Chromium for the tests of the live view, from Debian's packages (as root), unless there is one
+	@command -v chromium chromium-browser google-chrome >/dev/null \
+		|| { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
 
 constraints: ## Lock anew what pyproject.toml asks for (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.10 --generate-hashes --no-annotate \
