@@ -56,10 +56,10 @@ class FileChange:
     def apply(self) -> str:
         """Replace the file, if it still is as it was read. Raises CantChange, and then nothing was changed."""
         try:
-            if self.keep_before:
-                atomic_replace(backup_of(self.path), self.before or b"", like=self.path)
             if read(self.path) != self.before:
                 raise CantChange(f"{self.path} was changed by another program just now", "Run it again.")
+            if self.keep_before:
+                atomic_replace(backup_of(self.path), self.before or b"", like=self.path)
             if self.after is None:
                 self.path.unlink()
             else:

@@ -58,7 +58,7 @@ def test_what_another_program_wrote_meanwhile_is_not_overwritten(tmp_path: Path)
     path = tmp_path / "config"
     path.write_bytes(b"newer")
     with pytest.raises(CantChange, match="changed by another program"):
-        FileChange(path, b"before", b"after").apply()
+        FileChange(path, b"before", b"after", keep_before=True).apply()
     assert path.read_bytes() == b"newer"
     assert list(tmp_path.iterdir()) == [path]
 
