@@ -28,6 +28,17 @@ def read(path: Path) -> bytes | None:
         return None
 
 
+def read_text(path: Path) -> str | None:
+    """As UTF-8, line ends as they are. None: there is no such file. Raises OSError, UnicodeDecodeError."""
+    content = read(path)
+    return None if content is None else content.decode()
+
+
+def as_bytes(text: str | None) -> bytes | None:
+    """The content of a FileChange."""
+    return None if text is None else text.encode()
+
+
 @dataclass(frozen=True)
 class FileChange:
     """`before` and `after`: the whole content, None where there is no file.

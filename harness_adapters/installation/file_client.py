@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from harness_adapters.installation.client import SERVER_NAME, Account, CantChange, CantRead, Registration, require_ours
-from harness_adapters.installation.file_change import FileChange, backup_of, read
+from harness_adapters.installation.file_change import FileChange, as_bytes, backup_of, read_text
 
 
 class NotEditable(Exception):
@@ -81,7 +81,7 @@ class FileClient:
         if after == before:
             return None
         keep_before = present is None or self._original() is None
-        return FileChange(self.path, _bytes(before), _bytes(after), keep_before=keep_before)
+        return FileChange(self.path, as_bytes(before), as_bytes(after), keep_before=keep_before)
 
     def planned_removal(self) -> FileChange | None:
         before, original = self._read(), self._original()
@@ -91,12 +91,12 @@ class FileClient:
                 return None
             require_ours(entry, self.place)
             if original is not None and self._is_install_of(original, entry, before):
-                return FileChange(self.path, _bytes(before), _bytes(original) or None, drop_backup=True)
+                return FileChange(self.path, as_bytes(before), as_bytes(original) or None, drop_backup=True)
             after = self.syntax.without_entry(before, original)
         except NotEditable as error:
             by_hand = "Take what is registered as agent-channel out of it yourself."
             raise CantChange(f"{self.path} is left as it is: {error}", by_hand) from error
-        return FileChange(self.path, _bytes(before), _bytes(after), drop_backup=after == original)
+        return FileChange(self.path, as_bytes(before), as_bytes(after), drop_backup=after == original)
 
     def _entry(self, text: str | None) -> Registration | None:
         """A text without our name has no entry of ours, also where it can't be parsed."""
@@ -111,22 +111,14 @@ class FileClient:
 
     def _original(self) -> str | None:
         try:
-            return _text(read(backup_of(self.path)))
+            return read_text(backup_of(self.path))
         except (OSError, UnicodeDecodeError):
             return None
 
     def _read(self) -> str | None:
         try:
-            return _text(read(self.path))
+            return read_text(self.path)
         except OSError as error:
             raise CantRead(f"{self.path} can't be read: {error.strerror}") from error
         except UnicodeDecodeError as error:
             raise CantRead(f"{self.path} is not UTF-8 text") from error
-
-
-def _text(content: bytes | None) -> str | None:
-    return None if content is None else content.decode()
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness_adapters.claude.launch_command import launch_command
 from harness_adapters.installation.client import Account, CantChange, CantRead
-from harness_adapters.installation.file_change import FileChange, backup_of, read
+from harness_adapters.installation.file_change import FileChange, as_bytes, backup_of, read_text
 from harness_adapters.installation.file_client import NotEditable
 from harness_adapters.installation.json_text import parse, value_at, with_element, without_element
 
@@ -35,7 +35,7 @@ def is_allowed(account: Account, rule: str) -> bool:
     """Whether the rule stands in the user's settings. Raises CantRead."""
     path = settings_file(account)
     try:
-        return rule in _allowed(_text(path) or "")
+        return rule in _allowed(read_text(path) or "")
     except (OSError, ValueError, NotEditable) as error:
         raise CantRead(f"{path} can't be read: {error}") from error
 
@@ -49,7 +49,7 @@ def planned_rule(account: Account, database: Path | None) -> FileChange | None:
             "Have agent-channel and the channel where no path holds a blank; else expect to be asked each time.",
         )
     try:
-        before, original = _text(path), _text(backup_of(path))
+        before, original = read_text(path), read_text(backup_of(path))
         if rule in _allowed(before or ""):
             return None
         after = with_element(before or "", ALLOWED, rule)
@@ -57,14 +57,14 @@ def planned_rule(account: Account, database: Path | None) -> FileChange | None:
     except (OSError, ValueError, NotEditable) as error:
         by_hand = f'Add this to "permissions", "allow" in it: "{rule}"'
         raise CantChange(f"{path} is left as it is: {error}", by_hand) from error
-    return FileChange(path, _bytes(before), after.encode(), keep_before=is_first)
+    return FileChange(path, as_bytes(before), as_bytes(after), keep_before=is_first)
 
 
 def planned_withdrawal(account: Account) -> FileChange | None:
     """Of the rules that installs added, for whatever command and database. None: there is none. Raises CantChange."""
     path = settings_file(account)
     try:
-        before, original = _text(path), _text(backup_of(path))
+        before, original = read_text(path), read_text(backup_of(path))
         added = _added(before, original)
         if before is None or original is None or not added:
             return None
@@ -76,7 +76,7 @@ def planned_withdrawal(account: Account) -> FileChange | None:
     except (OSError, ValueError, NotEditable) as error:
         by_hand = f"Take the rules with `{STREAMER}` out of it yourself."
         raise CantChange(f"{path} is left as it is: {error}", by_hand) from error
-    return FileChange(path, before.encode(), after.encode() or None, drop_backup=after == original)
+    return FileChange(path, as_bytes(before), as_bytes(after) or None, drop_backup=after == original)
 
 
 def _added(before: str | None, original: str | None) -> list[str]:
@@ -98,12 +98,3 @@ def _allowed(text: str) -> list[object]:
     if allowed is not None and not isinstance(allowed, list):
         raise NotEditable(f"its {'.'.join(ALLOWED)} is no array")
     return allowed or []
-
-
-def _text(path: Path) -> str | None:
-    content = read(path)
-    return None if content is None else content.decode()
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode()
