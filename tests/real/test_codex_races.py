@@ -21,13 +21,18 @@ from tests.real.codex_client import AppServer
 from tests.real.codex_home import POLL_S, CodexHome, until
 from tests.real.codex_rig import app_server
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
-WAIT_S = 120
-THREADS, TURNS = 8, 4  # of the race between an add and a turn's end
+RACES = int(os.environ.get("AGENT_CHANNEL_RACES", "32"))
+"""Between an add and a turn's end. AGENT_CHANNEL_RACES=504 by hand takes some minutes."""
+WAIT_S = 120 + RACES
+THREADS = 8
+TURNS = RACES // THREADS
 RACE_S = 0.05
 HURRY = 10.0  # times as fast: the 30 s of grace take 3
 LOOKS_WHILE_UNCERTAIN = 3
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(WAIT_S + 60)]
+
 HAND_OVER = ["sent", "hand_over_recorded", "answered"]
 
 
