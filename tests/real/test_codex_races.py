@@ -21,7 +21,6 @@ from tests.real.codex_client import AppServer
 from tests.real.codex_home import POLL_S, CodexHome, until
 from tests.real.codex_rig import app_server
 
-
 RACES = int(os.environ.get("AGENT_CHANNEL_RACES", "32"))
 """Between an add and a turn's end. AGENT_CHANNEL_RACES=504 by hand takes some minutes."""
 WAIT_S = 120 + RACES
