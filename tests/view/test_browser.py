@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import Request, expect
 
 from channel.delivery_states import Event
+from channel.membership import Caller
 from harness_adapters.view.guard import TOKEN_HEADER
 from tests.forged import kind
 from tests.view.conftest import WAIT_MS, Shown
@@ -39,6 +40,31 @@ async def test_a_message_appears_without_a_reload_and_changes_its_state(shown: S
     await expect(row.locator(".state")).to_have_text("seen")
     await expect(row.locator(".steps")).to_contain_text("seen +")
     assert await page.evaluate("globalThis.wasHereBefore")
+
+
+async def test_a_delivery_that_becomes_uncertain_is_put_before_the_person(shown: Shown) -> None:
+    page, talk = shown.page, shown.talk
+    await expect(page.locator("#stuck-count")).to_have_text("1 to decide")
+    delivery = await talk.send("planner", "Was this lost?")
+    await talk.hand_over("builder")
+    await talk.record(delivery, Event.ANSWER_LOST)
+    await expect(page.locator(STUCK)).to_have_count(2)
+    await expect(page.locator(STUCK).first).to_contain_text("Was this lost?")
+    await expect(page.locator("#stuck-count")).to_have_text("2 to decide")
+    await expect(page.locator("#announced")).to_contain_text(f"delivery {delivery} to builder is uncertain")
+
+
+async def test_a_message_to_many_tells_their_number_and_each_if_it_is_asked_for(shown: Shown) -> None:
+    page, channel = shown.page, shown.talk.channel
+    process = channel.process.to_text()
+    for number in range(12):
+        await channel.membership.join(Caller(f"claude:{number}", "claude", process, process), ROOM, f"r{number}", None)
+    await channel.sending.send(shown.talk.callers["planner"].address, "To all of you.", None, ROOM)
+    last = page.locator(".message:last-child")
+    await expect(last.get_by_text("14 recipients: 14 pending")).to_be_visible()
+    await expect(last.get_by_text("r11")).to_be_hidden()
+    await last.get_by_text("14 recipients").click()
+    await expect(last.get_by_text("r11")).to_be_visible()
 
 
 async def test_rooms_roles_and_the_policy_are_shown_as_they_are(shown: Shown) -> None:

@@ -1,5 +1,6 @@
 // The messages of a room, each with what became of its deliveries.
 
+import { announce } from "./announcements.js";
 import { Record } from "./decisions.js";
 import { byId, element, keepList, setText, unseen, written } from "./elements.js";
 import { nameOf, stateMark } from "./states.js";
@@ -8,6 +9,7 @@ import { at, duration, wholeTime } from "./times.js";
 const SHOWN_MAX = 500; // then the oldest go; they are read again when they are asked for
 const NEAR_END_PX = 160;
 const HUES = 6;
+const RECIPIENTS_MAX = 8; // of more, the numbers are shown, and each if it is asked for
 const LINES_MAX = 24;
 const LINES_OF_LONG = 14;
 
@@ -48,7 +50,7 @@ export class Conversation {
     document.title = room ? `${room} – agent-channel` : "agent-channel";
     if (isOtherRoom || (wasNearEnd && added.length)) toEnd(false);
     else if (!isAll && added.length) byId("to-end").hidden = false;
-    if (!isAll) announce(added);
+    if (!isAll && added.length) announce(newsOf(added));
   }
 
   showPolicy(policy) {
@@ -94,6 +96,7 @@ class Message {
   #connection;
   #decisions;
   #kept = new Map();
+  #counts = element("summary");
   #deliveries = element("ul", { class: "deliveries" });
 
   constructor(message, hue, connection, decisions) {
@@ -116,7 +119,9 @@ class Message {
         ),
       ),
       ...this.#text(message),
-      this.#deliveries,
+      message.deliveries.length > RECIPIENTS_MAX
+        ? element("details", { class: "many" }, this.#counts, this.#deliveries)
+        : this.#deliveries,
     );
     this.#deliveries.setAttribute("aria-label", `Deliveries of message ${message.message_id}`);
   }
@@ -124,6 +129,7 @@ class Message {
   update({ created_at_ms: sentAtMs, deliveries }) {
     const make = (delivery) => new DeliveryRow(delivery, sentAtMs, this.#decisions);
     keepList(this.#deliveries, this.#kept, deliveries, (delivery) => delivery.delivery_id, make);
+    setText(this.#counts, countsOf(deliveries));
   }
 
   /** A long text is shown by its first lines, with a button for the rest. */
@@ -201,6 +207,14 @@ class DeliveryRow {
   }
 }
 
+/** `12 recipients: 10 seen, 2 pending`. */
+function countsOf(deliveries) {
+  const counts = new Map();
+  for (const { state } of deliveries) counts.set(state, (counts.get(state) ?? 0) + 1);
+  const words = [...counts].map(([state, count]) => `${count} ${nameOf(state)}`);
+  return `${deliveries.length} recipients: ${words.join(", ")}`;
+}
+
 /** How long after the message was sent a delivery came how far. */
 function stepsOf(delivery, sentAtMs) {
   const steps = [
@@ -213,12 +227,8 @@ function stepsOf(delivery, sentAtMs) {
   return words.join(", ");
 }
 
-function announce(messages) {
-  if (messages.length === 0) return;
-  const [only] = messages;
-  const words =
-    messages.length === 1 ? `New message ${only.message_id} from ${only.sender}` : `${messages.length} new messages`;
-  byId("announced").textContent = words;
+function newsOf([first, ...others]) {
+  return others.length ? `${others.length + 1} new messages` : `New message ${first.message_id} from ${first.sender}`;
 }
 
 const isNearEnd = () => innerHeight + scrollY >= document.documentElement.scrollHeight - NEAR_END_PX;

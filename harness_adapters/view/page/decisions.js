@@ -1,5 +1,6 @@
 // All that is recorded of a delivery, and what a person does about one that is stuck.
 
+import { announce } from "./announcements.js";
 import { byId, element, keepList, setText, unseen, written } from "./elements.js";
 import { meaningOf, nameOf, stateMark } from "./states.js";
 import { at, duration, wholeTime } from "./times.js";
@@ -180,12 +181,14 @@ function showOutcome(text) {
 export class Stuck {
   #decisions;
   #kept = new Map();
+  #known = null;
 
   constructor(decisions) {
     this.#decisions = decisions;
   }
 
   show({ deliveries, are_more: areMore }) {
+    this.#announce(deliveries);
     const list = byId("stuck-list");
     const hadFocus = list.contains(document.activeElement);
     keepList(list, this.#kept, deliveries, (delivery) => delivery.delivery_id, (delivery) => this.#make(delivery));
@@ -196,6 +199,16 @@ export class Stuck {
     setText(count, `${deliveries.length}${areMore ? " or more" : ""} to decide`);
     if (hadFocus && !list.contains(document.activeElement)) {
       byId(deliveries.length ? "stuck-title" : "room-title").focus();
+    }
+  }
+
+  /** Only those that come while the page is open: what was there at the start stands in the page's head. */
+  #announce(deliveries) {
+    const added = deliveries.filter(({ delivery_id: id }) => this.#known && !this.#known.has(id));
+    this.#known = new Set(deliveries.map(({ delivery_id: id }) => id));
+    if (added.length) {
+      const [{ delivery_id: id, recipient, state }] = added;
+      announce(`Waits for your decision: delivery ${id} to ${recipient} is ${nameOf(state)}`);
     }
   }
 
