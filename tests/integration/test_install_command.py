@@ -12,6 +12,8 @@ import pytest
 
 from tests.real.terminal import ENTER, Terminal, terminal
 
+pytestmark = pytest.mark.timeout(180)  # several commands in one test, on a busy machine
+
 RUN_S = 30
 COMMAND_LINE = [sys.executable, "-I", "-m", "harness_adapters.cli"]
 
