@@ -34,14 +34,14 @@ import signal
 import sqlite3
 import sys
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import anyio
 import anyio.abc
 from websockets.asyncio.server import ServerConnection, unix_serve
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, ConnectionClosedError
 
 from fakes import codex_shapes as shapes
 from fakes.codex_connection import BUBBLEWRAP, Connection, log_error
@@ -174,9 +174,10 @@ async def serve_websocket(
         connection = Connection(server, write)
         server.connections.append(connection)
         await connection.open()
-        async for frame in client:
-            line = frame if isinstance(frame, str) else frame.decode(errors="surrogateescape")
-            server.tasks.start_soon(connection.receive, line)
+        with suppress(ConnectionClosedError):  # a client that is killed says no good-bye
+            async for frame in client:
+                line = frame if isinstance(frame, str) else frame.decode(errors="surrogateescape")
+                server.tasks.start_soon(connection.receive, line)
         server.connections.remove(connection)
 
     async with unix_serve(serve, path, max_size=None, ping_interval=None, compression=None):
