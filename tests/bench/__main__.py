@@ -9,8 +9,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-import anyio
-
+from tests import campaigns
 from tests.bench import codex_turn, idle, ping, send_to_line, start_up, throughput
 from tests.bench.figures import Figure, as_json, table
 from tests.bench.scale import FULL, QUICK, Scale
@@ -37,7 +36,7 @@ def main() -> int:
     for name in options.only or BENCHES:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-            figures = anyio.run(BENCHES[name], Path(folder), QUICK if options.quick else FULL)
+            figures = campaigns.run(BENCHES[name], Path(folder), QUICK if options.quick else FULL)
         print(table([(name, figure) for figure in figures]), end="\n\n", flush=True)
         measured += [(name, figure) for figure in figures]
     if options.json:
@@ -48,4 +47,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(campaigns.until_interrupted(main))

@@ -7,6 +7,7 @@ slower than the first by more than a machine's unrest.
 import argparse
 import sqlite3
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -23,6 +24,7 @@ from channel.membership import Caller
 from channel.messages import HandOver, Outcome
 from channel.trimming import Trimming
 from harness_adapters.composition import Channel, open_channel
+from tests import campaigns
 from tests.bench.figures import Figure, Limit, series, table
 from waiters.processes import own_identity
 
@@ -169,7 +171,9 @@ async def measure(folder: Path, messages: int) -> list[Figure]:
     database = folder / "all" / "channel.db"
     async with opened(database):
         pass
+    print(f"making {messages:,} handled messages ...", file=sys.stderr, flush=True)
     fill(database, messages)
+    print("timing the calls, then a trim ...", file=sys.stderr, flush=True)
     per_message = database.stat().st_size / messages
     async with opened(folder / "none" / "channel.db") as empty, opened(database) as channel:
         with_none, with_all = await timed(empty, channel)
@@ -188,10 +192,10 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="where the files are made, half a kilobyte a message")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="growth-", dir=options.folder) as folder:
-        figures = anyio.run(measure, Path(folder), options.messages)
+        figures = campaigns.run(measure, Path(folder), options.messages)
     print(table([(f"{options.messages:,} handled", figure) for figure in figures]))
     return int(any(figure.holds is False for figure in figures))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(campaigns.until_interrupted(main))

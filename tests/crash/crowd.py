@@ -10,7 +10,6 @@ import os
 import random
 import signal
 import sqlite3
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -28,7 +27,8 @@ from fakes.recorder import Recorder
 from harness_adapters.callers import OTHER_HARNESS
 from harness_adapters.claude.addresses import keyed_address
 from harness_adapters.claude.framing import Header, decode, whole_deliveries
-from tests import reliability_page
+from harness_adapters.commands.progress import Show
+from tests import campaigns, reliability_page
 from tests.another_session import LOOK_S, ROOM
 from tests.crash.world import World, crash_world
 from tests.crash.zygote import zygote
@@ -74,8 +74,9 @@ class Report:
 class Crowd:
     """All processes on one file."""
 
-    def __init__(self, world: World, seed: int) -> None:
+    def __init__(self, world: World, seed: int, show: Show = lambda _words: None) -> None:
         self._world = world
+        self._show = show
         self._dice = Random(seed)
         self._alive: dict[str, int] = {}
         self._told: dict[str, list[Recorder[Notification]]] = {name: [] for name in READERS}
@@ -118,6 +119,7 @@ class Crowd:
             name = self._dice.choice(sorted(self._alive))
             os.kill(self._alive.pop(name), signal.SIGKILL)
             self._report.kills += 1
+            self._show(f"{self._report.kills} kills, {len(self._answered):,} messages …")
 
     async def _read(self, name: str) -> None:
         """A session's streamer, started again whenever it dies."""
@@ -197,7 +199,8 @@ async def run(seed: int, seconds: float) -> Report:
     """One crowd, in a folder of its own."""
     with tempfile.TemporaryDirectory(prefix="agent-channel-crowd-") as folder:
         async with zygote() as starter, crash_world(Path(folder).resolve() / "world", starter) as world:
-            return await Crowd(world, seed).run(seconds)
+            with campaigns.progress() as (show, _):
+                return await Crowd(world, seed, show).run(seconds)
 
 
 def main() -> int:
@@ -206,7 +209,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     parser.add_argument("--write", action="store_true", help="put the figures into RELIABILITY.md")
     chosen = parser.parse_args()
-    report = anyio.run(run, chosen.seed, chosen.minutes * 60)
+    report = campaigns.run(run, chosen.seed, chosen.minutes * 60)
     for each in (*report.lost, *report.twice, *report.broken):
         print(each)
     head = ["minutes", "kills", "messages", "repeated", "lost", "new twice", "integrity"]
@@ -221,4 +224,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(campaigns.until_interrupted(main))

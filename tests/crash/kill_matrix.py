@@ -8,7 +8,6 @@ behind. `--write` puts the table into RELIABILITY.md.
 
 import argparse
 import random
-import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from random import Random
 
 import anyio
 
-from tests import reliability_page
+from tests import campaigns, reliability_page
 from tests.crash import places
 from tests.crash.cases import LIVES, Case
 from tests.crash.checks import Verdict
@@ -58,8 +57,10 @@ class Plan:
 class Matrix:
     """Adds results up, and tells of each that broke a promise."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, say: campaigns.Say = print) -> None:
         self.seed = seed
+        self.results = 0
+        self._say = say
         self.failed: list[Result] = []
         self.did_not_come: list[Case] = []
         self.killed: dict[str, int] = {}
@@ -69,13 +70,14 @@ class Matrix:
     def add(self, result: Result, place: str = "") -> None:
         place = place or result.case.place
         row = self._rows.setdefault((result.case.receiver, place), Row(result.case.receiver, place))
+        self.results += 1
         row.cases += max(1, result.kills)
         for name in COUNTS:
             setattr(row.counts, name, getattr(row.counts, name) + getattr(result.verdict, name))
         if not result.verdict.holds:
             row.broken += 1
             self.failed.append(result)
-            print(f"BROKEN: {result.case}: {result.verdict}", flush=True)
+            self._say(f"BROKEN: {result.case}: {result.verdict}")
         elif not result.came:
             self.did_not_come.append(result.case)
 
@@ -118,17 +120,23 @@ async def cases_of(runner: Runner, plan: Plan) -> list[Case]:
 
 async def run(plan: Plan) -> Matrix:
     """The whole matrix."""
-    matrix = Matrix(plan.seed)
     dice = Random(plan.seed)
-    async with runner() as each, anyio.create_task_group() as tasks:
-        cases = await cases_of(each, plan)
-        print(f"{len(cases)} cases, {plan.instants} random instants a side; seed {plan.seed}", flush=True)
-        if plan.kills:
-            tasks.start_soon(_kill_each_kind, each, plan.kills, matrix)
-        await each.run_all(cases, plan.jobs, matrix.add)
-        worlds = -(-plan.instants // KILLS_A_WORLD)
-        sides = [(side, dice.randrange(2**32)) for side in RANDOM_SIDES if side in plan.only for _ in range(worlds)]
-        await each.run_all_at_random(sides, plan.jobs, lambda result: matrix.add(result, "random instants"))
+    with campaigns.progress() as (show, say):
+        matrix = Matrix(plan.seed, say)
+        async with runner() as each, anyio.create_task_group() as tasks:
+            cases = await cases_of(each, plan)
+            worlds = -(-plan.instants // KILLS_A_WORLD)
+            sides = [(side, dice.randrange(2**32)) for side in RANDOM_SIDES if side in plan.only for _ in range(worlds)]
+            say(f"{len(cases)} cases, {plan.instants} random instants a side; seed {plan.seed}")
+            if plan.kills:
+                tasks.start_soon(_kill_each_kind, each, plan.kills, matrix)
+
+            def add(result: Result, place: str = "") -> None:
+                matrix.add(result, place)
+                show(f"{matrix.results} of {len(cases) + len(sides)} worlds, {len(matrix.failed)} broken …")
+
+            await each.run_all(cases, plan.jobs, add)
+            await each.run_all_at_random(sides, plan.jobs, lambda result: add(result, "random instants"))
     return matrix
 
 
@@ -151,7 +159,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     chosen = parser.parse_args(None if arguments is None else list(arguments))
     plan = Plan(chosen.seed, chosen.pairs, chosen.instants, chosen.jobs, chosen.only or list(LIVES), chosen.kills)
     began_at = time.monotonic()
-    matrix = anyio.run(run, plan)
+    matrix = campaigns.run(run, plan)
     report = matrix.report(time.monotonic() - began_at)
     for case in matrix.did_not_come:
         print(f"did not come: {case}")
@@ -162,4 +170,4 @@ def main(arguments: Iterable[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(campaigns.until_interrupted(main))

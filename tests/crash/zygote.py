@@ -47,8 +47,9 @@ async def zygote() -> AsyncIterator[Zygote]:
     ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours:
         command = [sys.executable, "-I", "-m", "tests.crash.zygote", str(its.fileno())]
+        # In a session of its own: Ctrl-C is for the campaign alone, which ends its processes itself.
         process = await anyio.open_process(
-            command, stdin=None, stdout=None, stderr=None, pass_fds=[its.fileno()], cwd="/"
+            command, stdin=None, stdout=None, stderr=None, pass_fds=[its.fileno()], cwd="/", start_new_session=True
         )
         its.close()
         try:

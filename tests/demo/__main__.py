@@ -19,6 +19,7 @@ from pathlib import Path
 import anyio
 
 from harness_adapters.claude.framing import decode
+from tests import campaigns
 from tests.demo.claude import PROTOCOL as CLAUDE_PROTOCOL
 from tests.demo.claude import VERSION, ClaudeSide, claude_session
 from tests.demo.codex import PROTOCOL as CODEX_PROTOCOL
@@ -133,10 +134,10 @@ def main() -> int:
     if named and codex is None:
         parser.error(f"{named} is no program that can be started")
     began_at = time.monotonic()
-    good = anyio.run(run, Path(codex).resolve() if codex else None)
+    good = campaigns.run(run, Path(codex).resolve() if codex else None)
     print(f"{time.monotonic() - began_at:.1f} s, everything ended, nothing left behind.")
     return 0 if good else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(campaigns.until_interrupted(main))

@@ -139,9 +139,8 @@ async def fake_codex(root: Path, server: list[str]) -> AsyncIterator[FakeCodex]:
     codex_home = home / ".codex"
     codex_home.mkdir(parents=True)
     command = [sys.executable, "-m", "fakes.codex_app_server", "app-server", "--home", str(codex_home)]
-    async with _daemon(
-        [*command, "--listen", "unix://"], dict(os.environ), ROOT, codex_home / CONTROL_SOCKET
-    ) as client:
+    environment = {**os.environ, "TMPDIR": str(root)}  # where its socket is: it is killed, and removes nothing
+    async with _daemon([*command, "--listen", "unix://"], environment, ROOT, codex_home / CONTROL_SOCKET) as client:
         thread_id = await client.start_thread(home)
         await client.run_turn(thread_id, "hello")
         async with _server_under_codex(root, home, server) as session:
@@ -158,6 +157,7 @@ async def _daemon(command: list[str], environment: dict[str, str], cwd: Path, so
         stderr=subprocess.DEVNULL,
         env=environment,
         cwd=cwd,
+        start_new_session=True,  # Ctrl-C is for the demo alone, which ends its processes itself
     )
     try:
         await until(socket.exists)

@@ -9,10 +9,12 @@ import argparse
 import sys
 
 from tests import reliability_page
+from tests.campaigns import progress, until_interrupted
 from tests.simulation import report
 from tests.simulation.simulation import Broken, Report, simulate
 
 STEPS = 10_000
+STEPS_BETWEEN_SHOWS = 100
 SEEDS_FOR_A_PLANTED_BUG = 12
 
 
@@ -44,10 +46,19 @@ def main() -> int:
 
 
 def _run(seed: int, steps: int, *, trace: bool) -> Report:
-    report = simulate(seed, steps, print if trace else None)
+    with progress() as (show, _):
+        done = 0
+
+        def step(_line: str) -> None:
+            nonlocal done
+            done += 1
+            if done % STEPS_BETWEEN_SHOWS == 0:
+                show(f"seed {seed}: {done:,} of {steps:,} steps …")
+
+        report = simulate(seed, steps, print if trace else step)
     print(f"seed {seed}: {report.steps:,} steps, nothing broken", file=sys.stderr)
     return report
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(until_interrupted(main))

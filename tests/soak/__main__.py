@@ -2,13 +2,10 @@
 
 import argparse
 import random
-import sys
 import tempfile
 from pathlib import Path
 
-import anyio
-
-from tests import reliability_page
+from tests import campaigns, reliability_page
 from tests.soak.campaign import TROUBLES, Report, soak_world
 from tests.soak.table import table
 
@@ -30,7 +27,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="an empty folder to work in, which is left as it is at the end")
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}, {chosen.minutes:g} minutes", flush=True)
-    report = anyio.run(_run, chosen.minutes, chosen.seed, chosen.trouble, chosen.keep)
+    report = campaigns.run(_run, chosen.minutes, chosen.seed, chosen.trouble, chosen.keep)
     said = table(report, chosen.minutes)
     print(said)
     if chosen.write:
@@ -39,4 +36,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(campaigns.until_interrupted(main))
