@@ -9,7 +9,7 @@ from statistics import median
 from typing import NamedTuple
 
 from channel.clock import Clock
-from channel.database import Database
+from channel.database import Database, Row
 from channel.queries import sql
 
 MINUTES = 60
@@ -54,12 +54,16 @@ async def last_hour(database: Database, clock: Clock) -> LastHour:
     newest = clock.now_ms() // MINUTE_MS
     first = newest - MINUTES + 1
     since_ms = first * MINUTE_MS
-    sent = await database.read(sql("times_since"), {"since_ms": since_ms, "limit": MESSAGES_READ_MAX})
+    sent: dict[int, list[Row]] = {}
+    message_ids = set()
+    for row in await database.read(sql("times_since"), {"since_ms": since_ms, "limit": MESSAGES_READ_MAX}):
+        sent.setdefault(row["created_at_ms"] // MINUTE_MS, []).append(row)
+        message_ids.add(row["message_id"])
     more, events_are_all = await _more_waiting(database, since_ms)
     waiting = (await database.read(sql("count_waiting"), {"limit": WAITING_COUNTED_MAX}))[0][0]
     minutes = []
     for number in range(newest, first - 1, -1):
-        of_minute = [row for row in sent if row["created_at_ms"] // MINUTE_MS == number]
+        of_minute = sent.get(number, [])
         minutes.append(
             Minute(
                 begins_at_ms=number * MINUTE_MS,
@@ -70,8 +74,7 @@ async def last_hour(database: Database, clock: Clock) -> LastHour:
             )
         )
         waiting -= more.get(number, 0)
-    messages_are_all = len({row["message_id"] for row in sent}) < MESSAGES_READ_MAX
-    return LastHour(tuple(reversed(minutes)), messages_are_all and events_are_all)
+    return LastHour(tuple(reversed(minutes)), len(message_ids) < MESSAGES_READ_MAX and events_are_all)
 
 
 async def _more_waiting(database: Database, since_ms: int) -> tuple[dict[int, int], bool]:

@@ -180,45 +180,45 @@ async def test_a_long_text_is_shown_whole_when_it_is_asked_for(shown: Shown) -> 
     await expect(last.locator(".text")).to_have_text(text)
 
 
-async def test_nothing_is_asked_of_anyone_else_and_the_token_is_never_in_an_address(shown: Shown) -> None:
+async def test_nothing_is_asked_of_anyone_else_and_the_token_is_never_in_an_address(only_looked_at: Shown) -> None:
     asked: list[Request] = []
-    page = await shown.open()
+    page = await only_looked_at.open()
     page.on("request", lambda request: asked.append(request))
-    await page.goto(shown.view.address)
+    await page.goto(only_looked_at.view.address)
     await page.locator(".message").first.wait_for()
     assert len(asked) > 5
-    origin, token = shown.view.origin, shown.view.token
+    origin, token = only_looked_at.view.origin, only_looked_at.view.token
     assert [request.url for request in asked if not request.url.startswith(f"{origin}/")] == []
     assert [request.url for request in asked if token in request.url.partition("#")[0]] == []
     assert token not in page.url
     assert await page.context.cookies() == []
 
 
-async def test_without_the_token_the_page_says_what_to_do_and_shows_nothing(shown: Shown) -> None:
-    page = await shown.open()
-    await page.goto(shown.view.origin)
+async def test_without_the_token_the_page_says_what_to_do_and_shows_nothing(only_looked_at: Shown) -> None:
+    page = await only_looked_at.open()
+    await page.goto(only_looked_at.view.origin)
     await expect(page.get_by_role("alert")).to_contain_text("open the address that `agent-channel view` printed")
-    await page.goto(f"{shown.view.origin}/#{'0' * 32}")
+    await page.goto(f"{only_looked_at.view.origin}/#{'0' * 32}")
     await page.reload()
     await expect(page.get_by_role("alert")).to_contain_text("The token is missing or wrong")
     assert await page.locator(".message").count() == 0
-    assert shown.complaints and all("401" in each for each in shown.complaints)
-    shown.complaints.clear()
+    assert only_looked_at.complaints and all("401" in each for each in only_looked_at.complaints)
+    only_looked_at.complaints.clear()
 
 
-async def test_a_foreign_host_is_refused_by_the_real_server(shown: Shown) -> None:
+async def test_a_foreign_host_is_refused_by_the_real_server(only_looked_at: Shown) -> None:
     """As a browser asks whose name server leads attacker.example to this machine."""
-    request = shown.page.context.request
-    headers = {"host": "attacker.example", TOKEN_HEADER: shown.view.token}
+    request = only_looked_at.page.context.request
+    headers = {"host": "attacker.example", TOKEN_HEADER: only_looked_at.view.token}
     for path in ("/", "/api/messages?room=hall"):
-        answer = await request.get(f"{shown.view.origin}{path}", headers=headers)
+        answer = await request.get(f"{only_looked_at.view.origin}{path}", headers=headers)
         assert answer.status == 421
 
 
-async def test_a_page_of_another_site_can_neither_read_nor_decide(shown: Shown) -> None:
+async def test_a_page_of_another_site_can_neither_read_nor_decide(only_looked_at: Shown) -> None:
     """Another origin of this very machine; it even knows the token."""
-    origin, token = shown.view.origin, shown.view.token
-    other = await shown.open()
+    origin, token = only_looked_at.view.origin, only_looked_at.view.token
+    other = await only_looked_at.open()
     await other.route(
         "http://attacker.example/**", lambda route: route.fulfill(body="<h1>hi</h1>", content_type="text/html")
     )
@@ -235,20 +235,20 @@ async def test_a_page_of_another_site_can_neither_read_nor_decide(shown: Shown) 
       ];
     }"""
     assert await other.evaluate(tried, [origin, token]) == ["failed", "failed", "failed", "failed"]
-    assert shown.talk.stuck.state(2) == "uncertain"
-    shown.complaints.clear()
+    assert only_looked_at.talk.stuck.state(2) == "uncertain"
+    only_looked_at.complaints.clear()
 
 
-async def test_the_page_can_not_be_framed(shown: Shown) -> None:
+async def test_the_page_can_not_be_framed(only_looked_at: Shown) -> None:
     """Else a click on another page could be a click on Drop."""
-    other = await shown.open()
-    html = f"<iframe src='{shown.view.address}'></iframe>"
+    other = await only_looked_at.open()
+    html = f"<iframe src='{only_looked_at.view.address}'></iframe>"
     await other.route("http://attacker.example/**", lambda route: route.fulfill(body=html, content_type="text/html"))
     await other.goto("http://attacker.example/")
     frame = other.frames[1]
     await frame.wait_for_load_state()
     assert await frame.locator("#messages").count() == 0
-    shown.complaints.clear()
+    only_looked_at.complaints.clear()
 
 
 async def test_every_decision_can_be_reached_and_taken_with_the_keyboard(shown: Shown) -> None:
@@ -279,8 +279,8 @@ async def test_every_decision_can_be_reached_and_taken_with_the_keyboard(shown: 
     await expect(page.locator("#room-title")).to_be_focused()
 
 
-async def test_a_screen_reader_finds_landmarks_headings_names_and_the_charts_numbers(shown: Shown) -> None:
-    page = shown.page
+async def test_a_screen_reader_finds_landmarks_headings_names_and_the_charts_numbers(only_looked_at: Shown) -> None:
+    page = only_looked_at.page
     for role, name in (
         ("banner", None),
         ("main", None),
@@ -314,11 +314,11 @@ async def test_a_page_whose_view_ended_says_so_and_what_to_do_when_another_has_b
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", WIDTHS)
-async def test_all_is_readable_at_each_width_in_each_scheme(shown: Shown, width: str, scheme: str) -> None:
+async def test_all_is_readable_at_each_width_in_each_scheme(only_looked_at: Shown, width: str, scheme: str) -> None:
     """Nothing is wider than the window, and each text stands out from its ground as WCAG AA asks (4.5 to 1)."""
     x, y = WIDTHS[width]
-    page = await shown.open(viewport={"width": x, "height": y}, color_scheme=scheme)
-    await page.goto(shown.view.address)
+    page = await only_looked_at.open(viewport={"width": x, "height": y}, color_scheme=scheme)
+    await page.goto(only_looked_at.view.address)
     await page.locator(".message").first.wait_for()
     await page.locator(".message:last-child summary").last.click()
     await page.locator(".message .record").first.wait_for()
