@@ -14,6 +14,7 @@ from harness_adapters.commands.argument_types import Since, number_to, since
 from harness_adapters.commands.conversation_text import SHOWN_CHARACTERS_MAX, said_json, said_text
 from harness_adapters.commands.output import EXIT_OK, as_json, database_for_people, fail, show
 from harness_adapters.commands.own_role import note_shown
+from harness_adapters.commands.progress import progress_line
 from harness_adapters.commands.running import open_for_people
 from harness_adapters.commands.running import run as run_until_done
 from harness_adapters.commands.terminal import has_colour, is_terminal, width
@@ -88,13 +89,20 @@ async def _messages(conversation: Conversation, options: argparse.Namespace, aft
     """One more than the limit, if there are."""
     words, limit = (options.search or "").split(), options.limit + 1
     characters = TEXT_CHARACTERS_MAX if options.json or options.whole else SHOWN_CHARACTERS_MAX
-    if after_id is None:
-        if words:
-            return await newest_with(conversation, options.room, words, limit)
-        return await conversation.page(options.room, limit, characters)
-    if words:
-        return await first_with(conversation, options.room, words, after_id, limit)
-    return await conversation.after(options.room, after_id, limit, characters)
+    if not words:
+        if after_id is None:
+            return await conversation.page(options.room, limit, characters)
+        return await conversation.after(options.room, after_id, limit, characters)
+    with progress_line() as show:
+
+        def on_read(count: int) -> None:
+            show(f"{count:,} messages searched …")
+
+        if after_id is None:
+            found = await newest_with(conversation, options.room, words, limit, on_read)
+        else:
+            found = await first_with(conversation, options.room, words, after_id, limit, on_read)
+    return [said._replace(text_begins=said.text_begins[:characters]) for said in found]
 
 
 async def _after_id(channel: Channel, conversation: Conversation, since: Since) -> int:

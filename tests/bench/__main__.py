@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 from tests import campaigns
-from tests.bench import codex_turn, idle, ping, send_to_line, start_up, throughput
+from tests.bench import codex_turn, commands, idle, ping, send_to_line, start_up, throughput
 from tests.bench.figures import Figure, as_json, table
 from tests.bench.scale import FULL, QUICK, Scale
 
@@ -19,6 +19,7 @@ BENCHES: Mapping[str, Callable[[Path, Scale], Awaitable[list[Figure]]]] = {
     "throughput": throughput.measure,
     "server": start_up.measure_server,
     "streamer": start_up.measure_streamer,
+    "commands": commands.measure,
     "ping": ping.measure,
     "idle": idle.measure,
     "codex": codex_turn.measure,

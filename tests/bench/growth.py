@@ -17,6 +17,7 @@ from pathlib import Path
 import anyio
 
 from channel.clock import SystemClock
+from channel.conversation import Conversation
 from channel.delivery_states import Event, Policy
 from channel.inspection import Inspection
 from channel.leases import Lease
@@ -105,7 +106,7 @@ async def timed(*channels: Channel) -> list[dict[str, list[float]]]:
 
 
 def _calls(channel: Channel, lease: Lease) -> dict[str, Call]:
-    inspection = Inspection(channel.database, channel.clock)
+    inspection, conversation = Inspection(channel.database, channel.clock), Conversation(channel.database)
     process = own_identity().to_text()
     reader = Caller("reader", "claude", process, process)
     return {
@@ -116,6 +117,10 @@ def _calls(channel: Channel, lease: Lease) -> dict[str, Call]:
         "list the newest": lambda: inspection.find(50),
         "list what is older than a day": lambda: inspection.find(50, older_than_ms=24 * 3_600_000),
         "show one": lambda: inspection.show(1),
+        "the newest that was said": lambda: conversation.page("bench", 50, 2_000),
+        "what was said since an hour": lambda: _said_since(channel, conversation),
+        "the rooms": lambda: conversation.rooms(50),
+        "the roles": channel.membership.seats,
     }
 
 
@@ -124,6 +129,11 @@ async def _deliver(channel: Channel, lease: Lease) -> None:
     await channel.deliveries.record_hand_over(lease, Policy.MONITOR, [HandOver(pending.delivery_id, "0" * 64)])
     await channel.deliveries.record([Outcome(pending.delivery_id, Event.TAKEN)])
     await channel.deliveries.record([Outcome(pending.delivery_id, Event.IN_TRANSCRIPT)])
+
+
+async def _said_since(channel: Channel, conversation: Conversation) -> None:
+    after_id = await conversation.last_before(channel.clock.now_ms() - 3_600_000)
+    await conversation.after("bench", after_id, 50, 2_000)
 
 
 async def _look(channel: Channel, lease: Lease) -> None:

@@ -98,6 +98,7 @@ class TestHistory:
 
         assert stuck.json("history", "hall", "--since", "4")["messages"][0]["text"] == long
         assert "… 12,000 characters; all of it: agent-channel message 5" in stuck.done("history", "hall")
+        assert len(stuck.done("history", "hall", "--search", "long")) < len(long) / 2
         assert stuck.done("history", "hall", "--since", "4", "--whole").count("    a long line\n") == 1_000
 
     async def test_nothing_but_the_history_is_printed_into_a_pipe(self, stuck: Stuck) -> None:

@@ -75,6 +75,14 @@ async def test_a_search_gives_the_newest_or_from_a_message_on_the_first(conversa
     assert ids(await first_with(conversation, "hall", ["parser"], 1, 2)) == [2, 4]
 
 
+async def test_a_search_tells_how_many_it_has_read_and_reads_no_more_than_it_must(conversation: Conversation) -> None:
+    read: list[int] = []
+    await newest_with(conversation, "hall", ["parser"], 1, read.append)
+    await first_with(conversation, "hall", ["nowhere"], 0, 1, read.append)
+
+    assert read == [2, 2, 4, 5]
+
+
 async def test_a_room_that_is_not_there_is_an_error_with_those_that_are(
     channel: Channel, conversation: Conversation
 ) -> None:
