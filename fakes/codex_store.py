@@ -123,7 +123,12 @@ class CodexHome:
         self._received_path = folder / "received.jsonl"
         self._locks = path / "thread-writer-locks"
         self._locks.mkdir(exist_ok=True)
-        self._db = sqlite3.connect(folder / "state.sqlite", timeout=LOCK_WAIT_S, isolation_level=None)
+        self._db = sqlite3.connect(
+            folder / "state.sqlite",
+            timeout=LOCK_WAIT_S,
+            isolation_level=None,
+            check_same_thread=False,  # one that is forgotten in a cycle is closed by whichever thread collects it
+        )
         self._end = weakref.finalize(self, self._db.close)  # Python 3.13 warns of one that is merely forgotten
         self._db.row_factory = sqlite3.Row
         self._db.execute("PRAGMA synchronous = OFF")  # kill -9 is survived, power loss need not be
