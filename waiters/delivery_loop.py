@@ -138,17 +138,20 @@ class DeliveryLoop:
             self._settled = True
 
     async def _work(self, session: Session) -> bool:
-        """Do one thing that is to be done now; False if there is none."""
-        if self._may_have_inherited:
+        """Hand over what goes out at once, then look for what is due; False if there was neither.
+
+        Both in turn: a stream of messages that never ends must not put off all looking.
+        """
+        if self._may_have_inherited or self._woken.is_set():
             self._may_have_inherited = False
+            self._woken = anyio.Event()
             await self._look(session)  # before what came later is handed over
-        if await self._deliver(session):
-            return True
+        delivered = await self._deliver(session)
         await self._record(session.late_outcomes())
-        if await self._look_is_due():
-            await self._look(session)
-            return True
-        return False
+        if self._stopping or not await self._look_is_due():
+            return delivered
+        await self._look(session)
+        return True
 
     async def _deliver(self, session: Session) -> bool:
         """Hand over what goes out at once; False if nothing can be now."""

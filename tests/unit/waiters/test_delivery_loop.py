@@ -151,6 +151,21 @@ async def test_later_messages_go_on_while_one_is_uncertain(hall: Channel, queue:
     assert await hall.states() == {1: "uncertain", 2: "accepted", 3: "accepted"}
 
 
+async def test_a_stream_of_messages_does_not_put_off_a_look_that_is_due(hall: Channel, queue: FakeReceiver) -> None:
+    answer = anyio.Event()
+    queue.will(answered(), hanging(answer))
+    first, second, third = await send(hall, "one", "two", "three")
+
+    async with waiter(hall, queue):
+        await until_step(queue, f"write {second}")
+        hall.clock.advance(2)
+        answer.set()
+        await until_state(hall, third, "accepted")
+
+    steps = queue.steps.items
+    assert steps.index(f"look {first}") < steps.index(f"write {third}")
+
+
 async def test_a_late_answer_is_evidence(hall: Channel, queue: FakeReceiver) -> None:
     queue.will(answer_lost())
     await send(hall, "one")

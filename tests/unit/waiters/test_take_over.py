@@ -6,7 +6,7 @@ import pytest
 from channel.delivery_states import Event, Policy
 from channel.errors import LeaseLost
 from fakes.receiver import FakeReceiver, hanging
-from tests.unit.waiters.rig import WAIT_S, send, until_detail, until_state, until_step, waiter, written
+from tests.unit.waiters.rig import WAIT_S, send, until_asleep, until_detail, until_state, until_step, waiter, written
 from tests.unit.world import Channel, World, claude
 from waiters.background import background_tasks
 from waiters.delivery_loop import DeliveryLoop
@@ -165,7 +165,8 @@ async def test_what_came_later_does_not_overtake_what_a_dead_process_was_given_w
     await channel.join(claude("ann"), "host", room="lobby")
     await channel.sending.send("ann", "welcome", ["newcomer"], "lobby")
     async with waiter(channel, monitor, process="p2") as loop:
-        await until_state(channel, 2, "accepted")  # it has settled, and serves
+        await until_state(channel, 2, "accepted")
+        await until_asleep(channel, 1)  # it has settled, and has nothing to do until its next look
 
         await channel.sending.send("ann", "two", ["worker"], "hall")
         assert await channel.membership.recognise(claude("thread", session_id="s"))
