@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from channel.errors import ChannelError
+from channel.messages import Message
 from harness_adapters.claude.paging import paginate
-from harness_adapters.commands.output import PROGRAM, database_for_people, fail, show
+from harness_adapters.commands.output import PROGRAM, as_json, database_for_people, fail, show
 from harness_adapters.commands.running import open_for_people
 from harness_adapters.commands.running import run as run_until_done
 
@@ -15,10 +16,12 @@ from harness_adapters.commands.running import run as run_until_done
 def run(database: Path | None, arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     try:
-        text = run_until_done(_read, database_for_people(database), options.message_id)
+        message = run_until_done(_read, database_for_people(database), options.message_id)
+        if options.json:
+            return show(as_json(message._asdict()))
         if options.page is None:
-            return show(text)
-        page = paginate(text, options.page)
+            return show(message.text)
+        page = paginate(message.text, options.page)
     except (ChannelError, ValueError) as error:
         return fail(error)
     status = show(page.text)
@@ -30,10 +33,12 @@ def run(database: Path | None, arguments: Sequence[str]) -> int:
 def parser() -> argparse.ArgumentParser:
     command = argparse.ArgumentParser(prog="agent-channel message", description="Print one message whole.")
     command.add_argument("message_id", metavar="ID", type=int)
-    command.add_argument("--page", metavar="K", type=int, help="only the K-th part of a long text, from 1")
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("--page", metavar="K", type=int, help="only the K-th part of a long text, from 1")
+    form.add_argument("--json", action="store_true", help="for programs: all of it, and who sent it when")
     return command
 
 
-async def _read(database: Path, message_id: int) -> str:
+async def _read(database: Path, message_id: int) -> Message:
     async with open_for_people(database, durable=False) as channel:
-        return (await channel.deliveries.message(message_id)).text
+        return await channel.deliveries.message(message_id)

@@ -249,6 +249,11 @@ async def test_a_wrong_call_is_answered_with_the_usage(stuck: Stuck, wrong: list
     assert f"usage: agent-channel {wrong[0]}" in run.stderr
 
 
+async def test_a_message_is_for_programs_too(stuck: Stuck) -> None:
+    message = stuck.json("message", "2")
+    assert (message["message_id"], message["room"], message["sender"], message["text"]) == (2, "hall", "planner", TEXT)
+
+
 async def test_an_id_that_there_is_not_is_named(stuck: Stuck) -> None:
     assert "There is no delivery '99'" in stuck.refused("deliveries", "show", "99")
     assert "There is no delivery '1@nobody'" in stuck.refused("deliveries", "look", "1@nobody")
