@@ -32,6 +32,11 @@ def said_text(said: Said, columns: int | None = None, *, bold: bool = False) -> 
     return "".join(f"{line}\n" for line in lines)
 
 
+def printable_lines(text: str) -> str:
+    """A text as lines, with tabs, but with nothing else that could steer a terminal or hide in it."""
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+
+
 def said_json(said: Said, room: str) -> dict[str, Any]:
     """The same for a program, with the text as it was sent."""
     return {
@@ -56,8 +61,7 @@ def _recipients(said: Said) -> str:
 
 
 def _text_of(said: Said) -> Iterator[str]:
-    for line in said.text_begins.split("\n"):
-        yield "\t".join(printable(piece) for piece in line.split("\t"))
+    yield from printable_lines(said.text_begins).split("\n")
     if len(said.text_begins) < said.text_characters:
         yield f"… {said.text_characters:,} characters; all of it: agent-channel message {said.message_id}"
 

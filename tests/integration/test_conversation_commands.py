@@ -37,13 +37,23 @@ class TestRooms:
         assert empty.done("who") == "Nobody holds a role.\n"
 
 
+async def test_a_message_steers_no_terminal_and_comes_through_a_pipe_as_it_was_sent(
+    stuck: Stuck, channel: Channel
+) -> None:
+    steering = "one\x1b[2J\n\ttwo\x07"
+    await channel.sending.send("session:planner", steering, ["builder"], None)
+
+    assert stuck.done("message", "5") == steering
+    assert await on_terminal(stuck, "message", "5") == (0, "one\\x1b[2J\r\n\ttwo\\x07\r\n")
+
+
 class TestWho:
     async def test_each_role_is_shown_with_its_harness_and_whether_messages_reach_it(self, stuck: Stuck) -> None:
         stuck.done("send", "hall", "builder", "hello")
         assert stuck.done("who", "hall") == (
             "ROOM  ROLE      HARNESS  STATE     SINCE    PENDING  DETAIL\n"
             "hall  planner   other    offline   15h ago  0\n"
-            "hall  builder   codex    active    15h ago  1\n"
+            "hall  builder   codex    active             1\n"
             "hall  reviewer  other    offline   15h ago  1\n"
             "hall  person    person   a person  <1m ago  0\n"
         )
