@@ -11,7 +11,7 @@ from channel.names import normalized
 from harness_adapters.commands.deliveries_text import age_text, cut
 from harness_adapters.commands.output import aligned, as_json, database_for_people, print_result, printable
 from harness_adapters.commands.running import open_for_people
-from harness_adapters.role_status import state_of
+from harness_adapters.role_status import ACTIVE, state_of
 
 _HEAD = ("ROOM", "ROLE", "HARNESS", "STATE", "SINCE", "PENDING", "DETAIL")
 
@@ -52,14 +52,14 @@ async def _do(database: Path, options: argparse.Namespace) -> str:
 
 
 def _row(seat: Seat, now_ms: int) -> tuple[str, ...]:
-    role = seat.role
-    since = "" if role.offline_since_ms is None else f"{age_text(now_ms - role.offline_since_ms)} ago"
+    role, state = seat.role, state_of(seat.role)
+    away_since_ms = None if state == ACTIVE else role.offline_since_ms
     return (
         seat.room,
         role.name,
         role.harness,
-        state_of(role),
-        since,
+        state,
+        "" if away_since_ms is None else f"{age_text(now_ms - away_since_ms)} ago",
         str(role.waiting),
         cut(printable(role.detail if role.waiter_active else "")),
     )
