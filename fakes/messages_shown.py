@@ -139,7 +139,10 @@ def each_notification_once(requests: Iterable[ModelRequest]) -> list[Notificatio
     for request in requests:
         if request.is_conversation:
             history = request.notifications
-            known = max((_common_prefix(history, earlier) for earlier in histories), default=0)
+            known = 0
+            for earlier in reversed(histories):
+                if len(earlier) > known:  # mostly only the last, which holds the others
+                    known = max(known, _common_prefix(history, earlier))
             shown += history[known:]
             histories.append(history)
     return shown

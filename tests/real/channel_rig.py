@@ -161,6 +161,14 @@ class ChannelRig:
         )
         return [row["event"] for row in rows]
 
+    def deliveries(self, *, to: str) -> list[sqlite3.Row]:
+        """All deliveries to a role, each with its message's text."""
+        return self._query(
+            "SELECT d.message_id, d.state, m.text FROM deliveries d JOIN messages m USING (message_id)"
+            " JOIN roles r USING (role_id) WHERE r.name = ? ORDER BY d.message_id",
+            to,
+        )
+
     def counts(self) -> dict[str, int]:
         """How many deliveries are in each state."""
         rows = self._query("SELECT state, count(*) AS number FROM deliveries GROUP BY state")
