@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 
 from channel.delivery_states import State
 from channel.inspection import Inspection, Listed
+from channel.presence import PERSON
 from harness_adapters.doctor.finding import Finding, passed, warned
 from waiters.age import age_in_words
 
@@ -22,6 +23,9 @@ async def deliveries(inspection: Inspection, now_ms: int) -> AsyncIterator[Findi
         oldest = waiting[-1]
         age = age_in_words(now_ms - oldest.created_at_ms) or "less than a minute"
         why = f" ({oldest.detail})" if oldest.detail else ""
+        if oldest.harness == PERSON:
+            yield passed(f"not read yet: {_count(len(waiting))} to {role} in {room}, a person, the oldest since {age}")
+            continue
         yield warned(
             f"pending: {_count(len(waiting))} to {role} in {room}, the oldest since {age}{why}",
             "They are given when that session can be given them: see its line above, or "

@@ -9,8 +9,11 @@ from typing import Any
 import anyio
 import pytest
 
+from channel.inspection import Inspection
 from channel.wakeups import bells_folder, open_bell
 from harness_adapters.composition import Channel
+from harness_adapters.doctor.deliveries import deliveries
+from harness_adapters.doctor.finding import Level
 from tests.integration.person_terminal import SOON_S, command, environment, on_terminal
 from tests.integration.stuck_deliveries import Stuck, one_more_session
 from tests.real.terminal import terminal
@@ -126,6 +129,15 @@ class TestAnswersToAPerson:
         assert sent["sender"] == "person"
         listed = stuck.done("deliveries", "--role", "person")
         assert "a person has not read it yet" in listed
+
+    async def test_the_doctor_finds_nothing_wrong_with_them(self, stuck: Stuck, channel: Channel) -> None:
+        stuck.done("send", "hall", "planner", "Are you done?")
+        await answer(channel)
+        inspection = Inspection(channel.database, channel.clock)
+        findings = [each async for each in deliveries(inspection, channel.clock.now_ms())]
+        [found] = [each for each in findings if "person" in each.proved]
+        assert (found.level, found.to_do) == (Level.PASS, "")
+        assert found.proved.startswith("not read yet: 1 message to person in hall, a person")
 
     async def test_a_session_may_join_under_their_name_and_gets_what_waits(
         self, stuck: Stuck, channel: Channel
