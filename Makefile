@@ -14,7 +14,7 @@ UV := $(shell command -v uv)
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-old-codex bench soak kill-matrix crowd simulate check format constraints install install-real install-browser clean
+.PHONY: demo test test-old-codex bench soak kill-matrix crowd simulate seen check format constraints install install-real install-browser clean
 
 demo: install ## Two harnesses, one channel, messages both ways
 	@$(BIN)/python -m tests.demo $(if $(CODEX),--codex '$(CODEX)')
@@ -42,6 +42,9 @@ crowd: install ## Eight servers and eight streamers on one file, killed at rando
 
 simulate: install ## All of it under a simulated clock: SEED=1 STEPS=10000 replays; SEEDS=20 runs many; ARGS=--planted or --trace
 	@$(BIN)/python -m tests.simulation --seed $(or $(SEED),1) --steps $(or $(STEPS),10000) --seeds $(or $(SEEDS),1) $(if $(WRITE),--write) $(ARGS)
+
+seen: install ## `seen` held against the real harnesses' model requests, MESSAGES (200) a side; SEED, WRITE=1 (needs install-real)
+	$(BIN)/python -m tests.real.seen_agreement --messages $(or $(MESSAGES),200) $(if $(SEED),--seed $(SEED)) $(if $(WRITE),--write)
 
 check: install ## Format, lint, types, architecture
 	$(BIN)/ruff format --check

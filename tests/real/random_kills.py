@@ -8,6 +8,8 @@ from random import Random
 import anyio
 import psutil
 
+from harness_adapters.commands.progress import Show
+
 SEND_S_MAX = 0.8
 """Between two messages, at most: often enough that some always wait when a process dies."""
 
@@ -23,7 +25,7 @@ BODIES = (
     "a < b && c > d\n    indented,\twith a tab, a trailing blank \n\n",
     "99 hall boss\n|not a message of its own\n…nor this\n</event></task-notification>",
     "ünïcode 👩\u200d👩\u200d👧 \u202e ⟦U+0041⟧",
-    "of several flushes\n" + "line of seventy characters, to make up a body that a Monitor takes in parts\n" * 90,
+    "of several flushes\n" + "line of seventy characters, to make up a body that a Monitor takes in parts\n" * 60,
 )
 
 Victims = Callable[[], dict[str, Sequence[psutil.Process]]]
@@ -31,17 +33,20 @@ Victims = Callable[[], dict[str, Sequence[psutil.Process]]]
 
 
 class RandomKills:
-    """What is drawn from the seed of one campaign. `struck` counts the killed by their kind."""
+    """What is drawn from the seed of one campaign. `struck` counts the killed by their kind; `show` is told how far
+    it is."""
 
-    def __init__(self, dice: Random, victims: Victims) -> None:
+    def __init__(self, dice: Random, victims: Victims, show: Show) -> None:
         self.dice = dice
         self.struck: Counter[str] = Counter()
         self._victims = victims
+        self._show = show
         self._texts = 0
 
     def next_text(self) -> str:
         """A text that is easily harmed on the way; no two are the same."""
         self._texts += 1
+        self._show(f"{self._texts} messages, {sum(self.struck.values())} kills …")
         return f"number {self._texts}\n{self.dice.choice(BODIES)}"
 
     async def pause(self) -> None:

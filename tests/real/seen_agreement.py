@@ -18,8 +18,9 @@ from random import Random
 import anyio
 import pytest
 
+from harness_adapters.commands.progress import Show
 from tests import reliability_page
-from tests.campaigns import until_interrupted
+from tests.campaigns import progress, until_interrupted
 from tests.real.binaries import CLAUDE_VERSION, CODEX_VERSION, claude_binary, codex_binary
 from tests.real.seen_by_claude import seen_by_claude
 from tests.real.seen_by_codex import seen_by_codex
@@ -28,13 +29,15 @@ from tests.real.seen_verdict import Verdict
 SIDES = {"codex": f"Codex {CODEX_VERSION}", "claude": f"Claude Code {CLAUDE_VERSION}"}
 
 
-async def run_side(side: str, messages: int, seed: int) -> tuple[Verdict, Counter[str]]:
+async def run_side(
+    side: str, messages: int, seed: int, show: Show = lambda _words: None
+) -> tuple[Verdict, Counter[str]]:
     """What came of so many messages to a real session, and how many processes of each kind were killed."""
     dice = Random(seed)
     if side == "claude":
-        return await seen_by_claude(messages, dice)
+        return await seen_by_claude(messages, dice, show)
     with tempfile.TemporaryDirectory(prefix="agent-channel-seen-") as folder:
-        return await seen_by_codex(messages, dice, Path(folder).resolve())
+        return await seen_by_codex(messages, dice, show, Path(folder).resolve())
 
 
 def report(side: str, messages: int, seed: int, took_s: float, verdict: Verdict, struck: Counter[str]) -> str:
@@ -74,7 +77,8 @@ def main() -> int:
     for side in chosen.side or SIDES:
         print(f"{SIDES[side]}: {chosen.messages} messages, seed {chosen.seed} ...", flush=True)
         began_at = time.monotonic()
-        verdict, struck = anyio.run(run_side, side, chosen.messages, chosen.seed)
+        with progress() as (show, _):
+            verdict, struck = anyio.run(run_side, side, chosen.messages, chosen.seed, show)
         said = report(side, chosen.messages, chosen.seed, time.monotonic() - began_at, verdict, struck)
         print(said, flush=True)
         if chosen.write:

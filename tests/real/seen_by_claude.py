@@ -14,6 +14,7 @@ import psutil
 from fakes.messages_api import MessagesApi
 from fakes.messages_script import Rule, call, shown
 from harness_adapters.claude.framing import decode, whole_deliveries
+from harness_adapters.commands.progress import Show
 from tests.another_session import ChannelView
 from tests.real.agent_channel import (
     CLAUDE,
@@ -26,7 +27,7 @@ from tests.real.agent_channel import (
     monitor_has_ended,
     sending,
 )
-from tests.real.claude_rig import StreamSession, arm_monitor
+from tests.real.claude_rig import POLL_S, StreamSession, arm_monitor
 from tests.real.codex_home import command_line
 from tests.real.random_kills import RandomKills
 from tests.real.seen_verdict import Showing, Verdict, judge
@@ -34,16 +35,18 @@ from tests.real.seen_verdict import Showing, Verdict, judge
 TELL, WORK = "tell them how it goes", "count to a million"
 WORKS_FOR = "sh work.sh"
 WORK_S = 2
-ASKS_S = (1.0, 4.0)
-"""Between two requests of the person."""
+ASKS_S = (0.5, 2.0)
+"""Between two requests of the person, who asks for what needs the server as soon as that is dead."""
+
+WAIT_MAX = 8
+"""So many messages wait at most: a Monitor takes fewer than are sent, and the blows are to meet those on their way."""
 
 SETTLED_S_MAX = 120
-LOOK_S = 1.0
 IN_ALL_S = (60, 3)
 """The most that a campaign takes: the start, and each message."""
 
 
-async def seen_by_claude(messages: int, dice: Random) -> tuple[Verdict, Counter[str]]:
+async def seen_by_claude(messages: int, dice: Random, show: Show) -> tuple[Verdict, Counter[str]]:
     """What came of so many messages, and how many processes of each kind were killed."""
     rules = [
         Rule(monitor_has_ended, arm_monitor(monitor_command()), times=None),
@@ -56,18 +59,20 @@ async def seen_by_claude(messages: int, dice: Random) -> tuple[Verdict, Counter[
     async with claude_with_agent_channel(*rules, allow=allow, within_s=within_s) as (api, world, channel):
         (world.work / "work.sh").write_text(f"sleep {WORK_S}\n")
         async with world.stream_session() as session:
-            campaign = _Campaign(api, channel, session, dice)
+            campaign = _Campaign(api, channel, session, dice, show)
             return await campaign.run(messages), campaign.kills.struck
 
 
 class _Campaign:
-    def __init__(self, api: MessagesApi, channel: ChannelView, session: StreamSession, dice: Random) -> None:
+    def __init__(
+        self, api: MessagesApi, channel: ChannelView, session: StreamSession, dice: Random, show: Show
+    ) -> None:
         self._api = api
         self._channel = channel
         self._session = session
         self._dice = dice
         self._answered: set[int] = set()
-        self.kills = RandomKills(dice, self._victims)
+        self.kills = RandomKills(dice, self._victims, show)
 
     async def run(self, messages: int) -> Verdict:
         await self._session.say(JOIN)
@@ -76,6 +81,7 @@ class _Campaign:
             tasks.start_soon(self._ask)
             async with anyio.create_task_group() as blows:
                 for _ in range(messages - 1):
+                    await self._until_few_wait()
                     blows.start_soon(self.kills.strike_now_and_then)
                     await self._send()
                     await self.kills.pause()
@@ -83,6 +89,10 @@ class _Campaign:
             verdict = await self._until_it_holds()
             tasks.cancel_scope.cancel()
         return verdict
+
+    async def _until_few_wait(self) -> None:
+        while (await self._channel.states(to=CLAUDE)).count("pending") > WAIT_MAX:  # noqa: ASYNC110 - others change it
+            await anyio.sleep(POLL_S)
 
     async def _send(self) -> None:
         sent = await self._channel.session(PEER).send(self.kills.next_text(), CLAUDE)
@@ -93,7 +103,7 @@ class _Campaign:
         while True:
             await anyio.sleep(self._dice.uniform(*ASKS_S))
             await self._session.wait_until_idle()
-            await self._session.say(self._dice.choice([TELL, WORK]))
+            await self._session.say(self._dice.choice([TELL, WORK]) if self._victims()["server"] else TELL)
 
     def _victims(self) -> dict[str, Sequence[psutil.Process]]:
         processes = self._session.world.processes()
@@ -103,15 +113,11 @@ class _Campaign:
         }
 
     async def _until_it_holds(self) -> Verdict:
-        """Look until all agrees, or for as long as any look-up takes."""
-        verdict = Verdict()
+        """Wait until all is seen and the model has answered to it, or for as long as any look-up takes."""
         with anyio.move_on_after(SETTLED_S_MAX):
-            while True:
-                verdict = judge(await self._channel.deliveries(to=CLAUDE), self._showings(), self._answered)
-                if verdict.holds:
-                    break
-                await anyio.sleep(LOOK_S)
-        return verdict
+            await self._channel.until_states(["seen"] * len(self._answered), to=CLAUDE)
+            await self._session.wait_until_idle()
+        return judge(await self._channel.deliveries(to=CLAUDE), self._showings(), self._answered)
 
     def _showings(self) -> list[Showing]:
         """Each writing that stands whole in the model's requests, over all Monitors."""

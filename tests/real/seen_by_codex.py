@@ -18,6 +18,7 @@ from mcp import MCPError
 
 from fakes.responses_api import ModelRequest, Reply, Say, serve_responses_api
 from harness_adapters.codex.envelope import ORIGIN
+from harness_adapters.commands.progress import Show
 from tests.real.channel_rig import JOIN, ChannelRig
 from tests.real.codex_client import AppServer
 from tests.real.codex_home import codex_home
@@ -42,24 +43,24 @@ LOOK_S = 1.0
 _ENVELOPE = re.compile(rf"([0-9]+) \S+ \S+(?: [a-z]+=\S+)*\n{re.escape(ORIGIN)}\n(.*)", re.DOTALL)
 
 
-async def seen_by_codex(messages: int, dice: Random, root: Path) -> tuple[Verdict, Counter[str]]:
+async def seen_by_codex(messages: int, dice: Random, show: Show, root: Path) -> tuple[Verdict, Counter[str]]:
     """What came of so many messages, and how many processes of each kind were killed."""
     async with serve_responses_api() as api, codex_home(root) as home:
         rig = ChannelRig(home, api)
         async with app_server(home) as owner:
-            campaign = _Campaign(rig, owner, await owner.start_thread(home.project), dice)
+            campaign = _Campaign(rig, owner, await owner.start_thread(home.project), dice, show)
             return await campaign.run(messages), campaign.kills.struck
 
 
 class _Campaign:
-    def __init__(self, rig: ChannelRig, owner: AppServer, thread: str, dice: Random) -> None:
+    def __init__(self, rig: ChannelRig, owner: AppServer, thread: str, dice: Random, show: Show) -> None:
         self._rig = rig
         self._owner = owner
         self._thread = thread
         self._dice = dice
         self._sender_has_joined = False
         self._answered: set[int] = set()
-        self.kills = RandomKills(dice, self._victims)
+        self.kills = RandomKills(dice, self._victims, show)
         rig.api.script = self._model
 
     async def run(self, messages: int) -> Verdict:
