@@ -1,4 +1,4 @@
-"""The words of `waiter_detail`: what a waiter says of itself, and what to do is in the README."""
+"""The words of `waiter_detail`: what a waiter says of itself, and what to do is in docs/troubleshooting.md."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -36,7 +36,7 @@ WORDS = (
     PROGRAM_GONE,
     STORE_UNAVAILABLE,
 )
-"""All of them; each begins a detail, and each stands in the README with what to do."""
+"""All of them; each begins a detail, and each stands in docs/troubleshooting.md with what to do."""
 
 IDS_SHOWN = 20
 

@@ -58,7 +58,10 @@ def _heard(seat: Seat) -> Finding:
     role = seat.role
     if role.waiter_active:
         if role.detail:
-            return warned(f"{_of(seat)}: a streamer serves it, and says: {role.detail}", "See waiter_detail in README.")
+            return warned(
+                f"{_of(seat)}: a streamer serves it, and says: {role.detail}",
+                "docs/troubleshooting.md says what to do about it.",
+            )
         return passed(f"{_of(seat)}: its session lives (process {_pid(seat.process)}), and so does its streamer")
     kind = "Claude Code session" if role.harness == CLAUDE_HARNESS else "session"
     return failed(

@@ -28,6 +28,10 @@ if words == ["--version"]:
     print("2.1.332 (Claude Code)")
 elif words[:6] == ["mcp", "add", "--scope", "user", "agent-channel", "--"]:
     state.write_text(json.dumps({{"mcpServers": {{"agent-channel": {{"command": words[6], "args": words[7:]}}}}}}))
+elif words[:3] == ["mcp", "get", "agent-channel"]:
+    print("  Status: ✔ Connected")
+elif words[:2] == ["mcp", "remove"]:
+    state.unlink()
 """
 """In the place of Claude Code: it has a version, and keeps what is added."""
 

@@ -5,7 +5,6 @@ import re
 import signal
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import anyio
 import pytest
@@ -19,51 +18,10 @@ pytestmark = pytest.mark.timeout(120)
 MANY = 20_000
 SOON_S = 60
 
-README = Path(__file__).parents[2] / "README.md"
-
-STANDS_FOR = (
-    (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", "TIME"),
-    (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}", "THREAD"),
-    (r"\b[0-9a-f]{64}\b", "SHA256"),
-    (r"agent-channel:[0-9a-f]{16}:", "agent-channel:CHANNEL:"),
-    (r"Codex [0-9]+\.[0-9.]+", "Codex VERSION"),
-    (r"/\S*/\.(codex|agent-channel)", r"HOME/.\1"),
-    (r"[0-9.]+ MB", "SIZE MB"),
-)
-"""What differs from one machine and run to another."""
-
-
-def normalised(text: str) -> str:
-    for pattern, word in STANDS_FOR:
-        text = re.sub(pattern, word, text)
-    return text
-
 
 def stored(database: sqlite3.Connection) -> int:
     """How many messages there are."""
     return int(database.execute("SELECT count(*) FROM messages").fetchone()[0])
-
-
-def examples() -> list[tuple[str, str]]:
-    """Each command of the README's console blocks with what is printed under it."""
-    blocks = re.findall(r"^```console\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
-    pieces = [piece for block in blocks for piece in block.split("$ agent-channel ")[1:]]
-    return [(command, printed) for command, _, printed in (piece.partition("\n") for piece in pieces)]
-
-
-async def test_the_readme_shows_what_each_tool_prints(stuck: Stuck) -> None:
-    shown = examples()
-    assert [command.split()[:2] for command, _ in shown] == [
-        ["deliveries", "--state"],
-        ["deliveries", "show"],
-        ["deliveries", "look"],
-        ["deliveries", "resend"],
-        ["deliveries", "drop"],
-        ["trim", "--older-than"],
-        ["trim", "--older-than"],
-    ]
-    for command, printed in shown:
-        assert normalised(stuck.done(*command.split())) == normalised(printed), command
 
 
 async def test_a_list_holds_all_of_each_line_for_programs_and_says_if_there_are_more(stuck: Stuck) -> None:

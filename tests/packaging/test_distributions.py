@@ -58,6 +58,7 @@ def test_the_sdist_holds_fakes_and_tests_and_no_installed_package(sdist: Path) -
         names = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {"fakes/codex_app_server.py", "tests/test_architecture.py", "tests/real/package-lock.json", "Makefile"}
     wanted |= {"README.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "constraints.txt"}
+    wanted |= {"docs/troubleshooting.md", "docs/demo.svg", "tests/demo/recorded.txt"}
     assert wanted <= names
     assert not {name for name in names if "node_modules" in name or "__pycache__" in name}
 
