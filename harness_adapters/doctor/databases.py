@@ -30,6 +30,6 @@ async def same_channel(around: Surroundings, started: Sequence[Started]) -> Asyn
     each = "; ".join(f"{' and '.join(names)}: {path}" for path, names in sides.items())
     yield failed(
         f"{len(sides)} databases, and what is said in one is not heard in another: {each}",
-        "Name the same one everywhere: `agent-channel install --db FILE` for the clients, --db or AGENT_CHANNEL_DB "
+        "Name the same one everywhere: `agent-channel --db FILE install` for the clients, --db or AGENT_CHANNEL_DB "
         "for your commands.",
     )

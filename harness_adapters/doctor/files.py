@@ -37,7 +37,10 @@ def file_system(database: Path, mounts: MountTable) -> Finding:
     try:
         refuse_shared(database, mounts)
     except UnsafePlace as error:
-        return failed(str(error), "Name a file on a disk of this machine with --db, in each client: `install --db`.")
+        return failed(
+            str(error),
+            "Name a file on a disk of this machine: `agent-channel --db FILE install`, and --db for your commands.",
+        )
     mount = mount_of(database.resolve(), mounts())
     if mount is None:
         return warned(f"the file system of {database} can't be told", "Make sure that it is of this machine.")
