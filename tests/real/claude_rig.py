@@ -294,9 +294,16 @@ class StreamSession(Session):
 
     async def say(self, text: str) -> None:
         """Send one prompt."""
+        await self._write({"type": "user", "message": {"role": "user", "content": text}})
+
+    async def reconnect(self, server: str) -> None:
+        """Have an MCP server started that Claude Code has given up, as `/mcp reconnect` does in the terminal."""
+        request = {"subtype": "mcp_reconnect", "serverName": server}
+        await self._write({"type": "control_request", "request_id": f"reconnect {server}", "request": request})
+
+    async def _write(self, line: Mapping[str, Any]) -> None:
         assert self.process.stdin is not None
-        prompt = {"type": "user", "message": {"role": "user", "content": text}}
-        await self.process.stdin.send(json.dumps(prompt).encode() + b"\n")
+        await self.process.stdin.send(json.dumps(line).encode() + b"\n")
 
     async def read_output(self) -> None:
         """Record the events until the process closes its stdout."""

@@ -1,7 +1,8 @@
 """A real Claude Code session that messages are sent to, while its streamer and its MCP server are killed.
 
 Its model arms the Monitor again whenever that has ended. Claude Code starts the server again when its model calls
-a tool: a person asks for that now and then, and for work in the middle of which messages come.
+a tool, or when the person reconnects it: that one asks for either now and then, and for work in the middle of which
+messages come.
 """
 
 from collections import Counter, defaultdict
@@ -21,6 +22,7 @@ from tests.real.agent_channel import (
     JOIN,
     JOINS_AND_LISTENS,
     PEER,
+    SERVER,
     address_of,
     claude_with_agent_channel,
     monitor_command,
@@ -37,6 +39,10 @@ WORKS_FOR = "sh work.sh"
 WORK_S = 2
 ASKS_S = (0.5, 2.0)
 """Between two requests of the person, who asks for what needs the server as soon as that is dead."""
+
+RECONNECTS = 0.5
+"""The part of the times in which the person who finds the server dead reconnects it: Claude Code starts one again at a
+tool call, but gives up one that died as it started ("not connected")."""
 
 WAIT_MAX = 8
 """So many messages wait at most: a Monitor takes fewer than are sent, and the blows are to meet those on their way."""
@@ -103,7 +109,12 @@ class _Campaign:
         while True:
             await anyio.sleep(self._dice.uniform(*ASKS_S))
             await self._session.wait_until_idle()
-            await self._session.say(self._dice.choice([TELL, WORK]) if self._victims()["server"] else TELL)
+            if self._victims()["server"]:
+                await self._session.say(self._dice.choice([TELL, WORK]))
+                continue
+            if self._dice.random() < RECONNECTS:
+                await self._session.reconnect(SERVER)
+            await self._session.say(TELL)
 
     def _victims(self) -> dict[str, Sequence[psutil.Process]]:
         processes = self._session.world.processes()
