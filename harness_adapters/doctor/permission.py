@@ -1,6 +1,7 @@
 """Whether Claude Code runs the streamer without asking: by the one rule in its settings, or by the plugin."""
 
 import json
+import re
 import shlex
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -47,9 +48,12 @@ def _plugin(around: Surroundings, server: Started) -> Iterator[Finding]:
 
 
 def _rule(around: Surroundings, server: Started) -> Iterator[Finding]:
-    """Compares the settings with the very command that `join` of the started server returns."""
+    """Compares the settings with the very command that `join` of the started server returns.
+
+    A rule that denies counts more than one that asks, and that more than one that allows, wherever each stands
+    (https://code.claude.com/docs/en/permissions).
+    """
     command = streamer_command(around, server)
-    rule = f"Bash({command})"
     if "'" in command:
         yield warned(
             f"Claude Code: a path in the streamer's command needs quotes, and no rule matches those: {command}",
@@ -57,28 +61,36 @@ def _rule(around: Surroundings, server: Started) -> Iterator[Finding]:
         )
         return
     allowed: list[str] = []
+    asking: list[str] = []
     for path in _settings_files(around):
         try:
             permissions = _permissions(path)
         except ValueError as error:
             yield failed(f"Claude Code: {path} can't be read as JSON: {error}", f"Mend {path}.")
             continue
-        if rule in _rules(permissions, "deny"):
-            yield failed(f"Claude Code: {path} forbids the streamer: {rule}", "Take that rule out.")
+        if denying := _covering(_rules(permissions, "deny"), command):
+            yield failed(f"Claude Code: {path} forbids the streamer: {denying[0]}", "Take that rule out.")
             return
         allowed += _rules(permissions, "allow")
-    yield _judged(around, command, rule, allowed)
+        asking += _covering(_rules(permissions, "ask"), command)
+    if asking:
+        yield failed(
+            f"Claude Code asks each time before it runs the streamer, and print mode refuses: {asking[0]} says so",
+            "Take that rule out of permissions.ask: it counts more than one that allows the streamer.",
+        )
+        return
+    yield _judged(around, command, allowed)
 
 
-def _judged(around: Surroundings, command: str, rule: str, allowed: Sequence[str]) -> Finding:
+def _judged(around: Surroundings, command: str, allowed: Sequence[str]) -> Finding:
+    rule = f"Bash({command})"
     settings = around.claude_config / "settings.json"
     add = f"agent-channel install --allow-streamer adds it to permissions.allow of {settings}: {rule}"
     if rule in allowed:
         return passed(f"Claude Code runs the streamer without asking: {rule}")
-    wider = next((each for each in allowed if _covers(each, command)), None)
-    if wider is not None:
+    if wider := _covering(allowed, command):
         return warned(
-            f"Claude Code runs the streamer without asking by {wider!r}, which its default mode, `auto`, sets aside",
+            f"Claude Code runs the streamer without asking by {wider[0]!r}, which its default mode, `auto`, sets aside",
             add,
         )
     if claude_plugin.is_installed(around.account):
@@ -122,11 +134,17 @@ def _rules(permissions: Any, kind: str) -> list[str]:
     return [rule for rule in rules if isinstance(rule, str)] if isinstance(rules, list) else []
 
 
+def _covering(rules: Sequence[str], command: str) -> list[str]:
+    """Those that are about the command: of the forms that Claude Code 2.1.332 was seen to take for Monitor, and with a
+    wildcard anywhere."""
+    return [rule for rule in rules if _covers(rule, command)]
+
+
 def _covers(rule: str, command: str) -> bool:
-    """A wider rule of those that Claude Code 2.1.332 was seen to take for Monitor."""
     if rule in ("Bash", "Monitor"):
         return True
-    inner = rule.removeprefix("Bash(").removesuffix(")")
-    if inner == rule or not inner.endswith(("*", ":*")):
+    inner = re.fullmatch(r"Bash\((.*)\)", rule, re.DOTALL)
+    if inner is None:
         return False
-    return command.startswith(inner.removesuffix("*").removesuffix(":"))
+    parts = re.sub(r":\*\Z", "*", inner[1]).split("*")
+    return re.fullmatch(".*".join(map(re.escape, parts)), command) is not None

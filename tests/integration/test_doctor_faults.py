@@ -191,6 +191,11 @@ async def test_a_network_file_system(tmp_path: Path) -> None:
         ({"allow": ["Bash({python} *)"]}, Level.WARN, "which its default mode, `auto`, sets aside"),
         ({"allow": ["Monitor"]}, Level.WARN, "which its default mode, `auto`, sets aside"),
         ({"allow": ["Bash({command})"], "deny": ["Bash({command})"]}, Level.FAIL, "forbids the streamer"),
+        ({"allow": ["Bash({command})"], "deny": ["Bash({python}:*)"]}, Level.FAIL, "forbids the streamer: Bash("),
+        ({"allow": ["Bash({command})"], "deny": ["Bash(* monitor *)"]}, Level.FAIL, "forbids the streamer: Bash(* mon"),
+        ({"allow": ["Bash({command})"], "deny": ["Monitor"]}, Level.FAIL, "forbids the streamer: Monitor"),
+        ({"allow": ["Bash({command})"], "ask": ["Bash({command})"]}, Level.FAIL, "asks each time"),
+        ({"allow": ["Bash({command})"], "ask": ["Bash"]}, Level.FAIL, "print mode refuses: Bash says so"),
     ],
 )
 async def test_a_streamer_that_is_not_permitted(
