@@ -56,10 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.write("\n")  # after the ^C that the terminal shows
         return EXIT_INTERRUPTED
     finally:
-        _end_with_reader_of_help()
+        _write_help()
 
 
-def _end_with_reader_of_help() -> None:
+def _write_help() -> None:
     """What argparse printed is written only now; where nobody reads it any more, end as any filter does."""
     try:
         if sys.stdout is not None:
@@ -67,6 +67,10 @@ def _end_with_reader_of_help() -> None:
     except BrokenPipeError:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.raise_signal(signal.SIGPIPE)
+    except OSError as error:
+        from harness_adapters.commands.output import fail_to_write
+
+        sys.exit(fail_to_write(error))
 
 
 def _run(arguments: Sequence[str] | None) -> int:

@@ -43,9 +43,14 @@ def show(text: str) -> int:
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
     except OSError as error:
-        print(f"{PROGRAM}: the output can't be written: {error.strerror}", file=sys.stderr)
-        return EXIT_FAILED
+        return fail_to_write(error)
     return EXIT_OK
+
+
+def fail_to_write(error: OSError) -> int:
+    """Say why, and drop what is still to be written, which would be tried again at the end; the exit status."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return fail(f"the output can't be written: {error.strerror}")
 
 
 def end_with_reader() -> int:

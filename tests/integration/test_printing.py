@@ -39,8 +39,10 @@ def test_a_message_piped_into_head_ends_without_a_word(command: list[str]) -> No
     assert stderr == ""
 
 
-def test_output_that_can_t_be_written_is_a_failure_with_its_reason(command: list[str]) -> None:
+@pytest.mark.parametrize("words", [[], ["--page", "36"], ["--help"]], ids=["long", "short", "help"])
+def test_output_that_can_t_be_written_is_a_failure_with_its_reason(command: list[str], words: list[str]) -> None:
+    """What is short stands in a buffer until the end, and is not tried a second time there."""
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=RUN_S)
+        done = subprocess.run([*command, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=RUN_S)
     assert done.returncode == 1
     assert done.stderr == "agent-channel: the output can't be written: No space left on device\n"
