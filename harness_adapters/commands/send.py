@@ -1,6 +1,7 @@
 """`agent-channel send`: a person sends a message, under a role of their own."""
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from channel.names import TEXT_CHARACTERS_MAX
 from channel.presence import RoleView
 from channel.sending import Sent
 from channel.wakeups import ring
-from harness_adapters.commands.output import aligned, as_json, database_for_people, fail, print_result
+from harness_adapters.commands.output import aligned, as_json, database_for_people, fail, print_result, printable
 from harness_adapters.commands.own_role import own_person, people_of
 from harness_adapters.commands.running import open_for_people
 from harness_adapters.commands.terminal import is_terminal
@@ -34,7 +35,7 @@ def run(database: Path | None, arguments: Sequence[str]) -> int:
         return fail(error)
     status = print_result(_do, database_for_people(database), options, text, to or None)
     if is_terminal() and not options.json and not status:
-        print(f"Answers: agent-channel tail {options.room}", file=sys.stderr)
+        print(f"Answers: agent-channel tail {shlex.quote(options.room)}", file=sys.stderr)
     return status
 
 
@@ -67,7 +68,7 @@ async def _do(database: Path, options: argparse.Namespace, text: str, to: Sequen
     skipped = f"skipped, absent for over a week: {', '.join(view.name for view in sent.skipped)}\n"
     return (
         f"sent as message {sent.message_id} from {sent.sender.name}\n"
-        + aligned([(view.name, in_words(view, new=1)) for view in sent.recipients])
+        + aligned([(view.name, printable(in_words(view, new=1))) for view in sent.recipients])
         + (skipped if sent.skipped else "")
     )
 

@@ -1,5 +1,6 @@
 """Messages that have not arrived, and those that a person has to decide about."""
 
+import shlex
 from collections.abc import AsyncIterator
 
 from channel.delivery_states import State
@@ -29,7 +30,7 @@ async def deliveries(inspection: Inspection, now_ms: int) -> AsyncIterator[Findi
         yield warned(
             f"pending: {_count(len(waiting))} to {role} in {room}, the oldest since {age}{why}",
             "They are given when that session can be given them: see its line above, or "
-            f"`agent-channel deliveries --state pending --role {role}`.",
+            f"`agent-channel deliveries --state pending --role {shlex.quote(role)}`.",
         )
     if not pending:
         yield passed("no message waits")

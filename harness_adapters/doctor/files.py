@@ -1,7 +1,9 @@
 """The channel's file and folder: whose they are, who else may look, whether this machine can keep them."""
 
+import glob
 import os
 import pwd
+import shlex
 import sqlite3
 import stat
 import tempfile
@@ -52,14 +54,17 @@ def folder_rights(folder: Path) -> Iterator[Finding]:
     if found.st_uid != os.geteuid():
         yield _foreign(folder, found)
     elif found.st_mode & 0o022:
-        yield failed(f"{folder} has mode {_mode(found)}: others may put a file there", f"chmod go-w {folder}")
+        yield failed(
+            f"{folder} has mode {_mode(found)}: others may put a file there", f"chmod go-w {shlex.quote(str(folder))}"
+        )
     else:
         yield passed(f"{folder} is this account's, and only this account may write there (mode {_mode(found)})")
 
 
 def file_rights(database: Path) -> Iterator[Finding]:
     """The file, and what lies beside it under its name: log, log's index, copies, bells."""
-    files = sorted(path for path in database.parent.glob(f"{database.name}*") if path != bells_folder(database))
+    names = f"{glob.escape(database.name)}*"
+    files = sorted(path for path in database.parent.glob(names) if path != bells_folder(database))
     if not files:
         yield passed(f"{database} is not there yet: the first `join` makes it, with mode 0600")
         return
@@ -72,7 +77,10 @@ def file_rights(database: Path) -> Iterator[Finding]:
                 yield _foreign(path, found)
             elif found.st_mode & 0o077:
                 is_sound = False
-                yield failed(f"{path} has mode {_mode(found)}: others can read the messages", f"chmod 600 {path}")
+                yield failed(
+                    f"{path} has mode {_mode(found)}: others can read the messages",
+                    f"chmod 600 {shlex.quote(str(path))}",
+                )
     if is_sound:
         yield passed(f"{database}, and what lies beside it, is this account's, and no other account may read it")
 

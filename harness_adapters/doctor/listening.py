@@ -49,7 +49,7 @@ async def _hear_all(stdout: ByteReceiveStream, hear: Hear) -> None:
     written = b""
     async for chunk in stdout:
         written += chunk
-        lines = written[: written.rfind(b"\n")].decode().split("\n")
+        lines = written.rpartition(b"\n")[0].decode().split("\n")
         for whole in whole_deliveries(lines):
             with suppress(ValueError):  # shortened: nobody was asked for so much
                 header, text = decode(whole.lines)

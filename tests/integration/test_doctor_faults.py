@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import socket
 import sys
 from dataclasses import replace
@@ -292,6 +293,26 @@ async def test_an_uncertain_delivery_and_what_waits(tmp_path: Path) -> None:
     fault = named(findings, Level.WARN, "uncertain: message 2 to builder in hall: ")
     assert fault.to_do.startswith("agent-channel deliveries look 2")
     named(findings, Level.WARN, "pending: 1 message to reviewer in hall, the oldest since 15h")
+
+
+async def test_a_command_to_paste_takes_a_name_that_a_peer_chose_as_a_name(tmp_path: Path) -> None:
+    """A shell would run `$(id)`, which is a legal name of a role."""
+    async with open_view(tmp_path / "channel" / "channel.db") as view:
+        await view.session("ann").join("ann")
+        await view.session("bob").join("$(id);`id`")
+        await view.session("ann").send("hello", "$(id);`id`")
+        findings = await found(surroundings(tmp_path), "delivery")
+    fault = named(findings, Level.WARN, "pending: 1 message to $(id)")
+    assert fault.to_do.endswith("--role '$(id);`id`'`.")
+
+
+@pytest.mark.parametrize("name", ["channel.db", "channel[1].db", "*.db"])
+async def test_others_may_read_a_file_of_whatever_name(tmp_path: Path, name: str) -> None:
+    around = replace(with_channel(tmp_path), database=tmp_path / "channel" / name)
+    around.database.touch()
+    around.database.chmod(0o644)
+    fault = named(await found(around, "file"), Level.FAIL, "has mode 0644: others can read the messages")
+    assert fault.to_do == shlex.join(["chmod", "600", str(around.database)])
 
 
 async def test_a_file_that_can_not_be_opened(tmp_path: Path) -> None:
