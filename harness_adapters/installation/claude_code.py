@@ -23,6 +23,7 @@ from harness_adapters.installation.client import (
     Registration,
     require_ours,
 )
+from harness_adapters.installation.file_client import NotEditable, registration_of
 
 COMMAND_S_MAX = 60
 """`get` starts the server and waits up to 30 s for it."""
@@ -55,12 +56,10 @@ class ClaudeCode:
 
     def registered(self) -> Registration | None:
         entry = self._entry()
-        if entry is None:
-            return None
-        command, args, env = entry.get("command"), entry.get("args") or (), entry.get("env") or {}
-        if not isinstance(command, str):
-            raise CantRead(f"what {self._state_file} registers as {SERVER_NAME} has no command")
-        return Registration(command, tuple(map(str, args)), {name: str(value) for name, value in env.items()})
+        try:
+            return None if entry is None else registration_of(entry)
+        except NotEditable as error:
+            raise CantRead(f"{self._state_file}: {error}") from error
 
     def planned_install(self, wanted: Registration) -> "ClaudeChange | None":
         present, entry = self.registered(), self._entry()

@@ -10,6 +10,7 @@ Where it is and what it holds: https://developers.openai.com/codex/config-refere
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
 from harness_adapters.installation.client import SERVER_NAME, Account, Registration
-from harness_adapters.installation.file_client import FileClient, NotEditable
+from harness_adapters.installation.file_client import FileClient, NotEditable, registration_of
 
 SERVERS = "mcp_servers"
 PASSED_ON = ("CODEX_HOME",)
@@ -55,15 +56,7 @@ class CodexSyntax:
         table = _servers(_meaning(text)).get(SERVER_NAME)
         if table is None:
             return None
-        if not isinstance(table, dict) or not isinstance(table.get("command"), str):
-            raise NotEditable(f"what it registers as {SERVER_NAME} has no command")
-        return Registration(
-            table["command"],
-            tuple(map(str, table.get("args", ()))),
-            {name: str(value) for name, value in table.get("env", {}).items()},
-            tuple(each if isinstance(each, str) else str(each.get("name")) for each in table.get("env_vars", ())),
-            table.get("enabled", True) is not False,
-        )
+        return replace(registration_of(table), enabled=table.get("enabled") is not False)
 
     def with_entry(self, text: str, wanted: Registration) -> str:
         before = _meaning(text)

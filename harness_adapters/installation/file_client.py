@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from harness_adapters.installation.client import SERVER_NAME, Account, CantChange, CantRead, Registration, require_ours
 from harness_adapters.installation.file_change import FileChange, as_bytes, backup_of, read_text
@@ -11,6 +11,40 @@ from harness_adapters.installation.file_change import FileChange, as_bytes, back
 
 class NotEditable(Exception):
     """The text has a form that can't be edited without touching what is not ours: the reason."""
+
+
+def registration_of(entry: Any) -> Registration:
+    """What an entry of the usual fields registers: `command`, and where they are `args`, `env` and `env_vars`.
+
+    An element of `env_vars` may be an object with a `name`. Raises NotEditable where a field is of a wrong kind.
+    """
+    if not isinstance(entry, dict):
+        raise NotEditable(f"what it registers as {SERVER_NAME} is no object")
+    if not isinstance(entry.get("command"), str):
+        raise NotEditable(f"what it registers as {SERVER_NAME} has no command")
+    env_vars = [each.get("name") if isinstance(each, dict) else each for each in _field(entry, "env_vars", list)]
+    if not all(isinstance(each, str) for each in env_vars):
+        raise _wrong("env_vars")
+    return Registration(
+        entry["command"],
+        tuple(map(str, _field(entry, "args", list))),
+        {name: str(value) for name, value in _field(entry, "env", dict).items()},
+        tuple(map(str, env_vars)),
+    )
+
+
+def _field(entry: dict[str, Any], name: str, kind: Callable[[], Any]) -> Any:
+    """An empty one where there is none."""
+    value = entry.get(name)
+    if value is None:
+        return kind()
+    if type(value) is not kind:
+        raise _wrong(name)
+    return value
+
+
+def _wrong(field: str) -> NotEditable:
+    return NotEditable(f"{field} of what it registers as {SERVER_NAME} is of a wrong kind")
 
 
 class Syntax(Protocol):

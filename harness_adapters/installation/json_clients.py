@@ -13,12 +13,12 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from harness_adapters.installation.client import SERVER_NAME, Account, Registration
-from harness_adapters.installation.file_client import FileClient, NotEditable
+from harness_adapters.installation.file_client import FileClient, NotEditable, registration_of
 from harness_adapters.installation.json_text import parse, value_at, with_member, without_member
 
 
@@ -58,16 +58,7 @@ class McpServers:
         found = value_at(parse(text), ("mcpServers", SERVER_NAME))
         if found is None:
             return None
-        command = _fields(found).get("command")
-        if not isinstance(command, str):
-            raise NotEditable(f"what it registers as {SERVER_NAME} has no command")
-        args = found.get("args")
-        return Registration(
-            command,
-            tuple(map(str, args)) if isinstance(args, list) else (),
-            _env(found, "env"),
-            enabled=found.get("disabled") is not True,
-        )
+        return replace(registration_of(found), enabled=found.get("disabled") is not True)
 
     def with_entry(self, text: str, wanted: Registration) -> str:
         path = ("mcpServers", SERVER_NAME)
@@ -92,8 +83,8 @@ class OpenCodeServers:
         if not isinstance(words, list) or not words:
             raise NotEditable(f"what it registers as {SERVER_NAME} has no command")
         is_enabled = found.get("enabled") is not False and found.get("disabled") is not True
-        command, *args = map(str, words)
-        return Registration(command, tuple(args), _env(found, "environment"), enabled=is_enabled)
+        usual = {"command": words[0], "args": words[1:], "env": found.get("environment")}
+        return replace(registration_of(usual), enabled=is_enabled)
 
     def with_entry(self, text: str, wanted: Registration) -> str:
         return _with_fields(text, self._path(text), {"type": "local", "command": list(wanted.words)})
@@ -129,7 +120,3 @@ def _fields(entry: Any) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise NotEditable(f"what it registers as {SERVER_NAME} is no object")
     return entry
-
-
-def _env(entry: dict[str, Any], name: str) -> dict[str, str]:
-    return {key: str(value) for key, value in _fields(entry.get(name) or {}).items()}

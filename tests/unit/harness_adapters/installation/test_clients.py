@@ -1,11 +1,14 @@
 """Which clients an account has, where each keeps its servers, and what is read there."""
 
+import json
 from pathlib import Path
 
 import pytest
+import tomlkit
 
 from harness_adapters.installation.client import (
     Account,
+    CantChange,
     CantRead,
     Registration,
     cache_around,
@@ -13,7 +16,7 @@ from harness_adapters.installation.client import (
     version_of,
 )
 from harness_adapters.installation.clients import CLIENTS, all_clients
-from tests.unit.harness_adapters.installation.golden import account_at, client_of
+from tests.unit.harness_adapters.installation.golden import WANTED, account_at, client_of
 
 PLACES = {
     "codex": ".codex/config.toml",
@@ -45,6 +48,47 @@ def test_a_client_is_found_by_its_program(tmp_path: Path, name: str, program: st
     assert client.is_found()
     assert client.program() == tmp_path / program
     assert version_of(tmp_path / program, account).text == "1.2.3"
+
+
+OURS = {"command": "/opt/agent-channel-mcp", "args": []}
+OURS_IN_OPENCODE = {"type": "local", "command": ["/opt/agent-channel-mcp"]}
+
+WRONG: tuple[object, ...] = (5, 1.5, True, "x", ["x", 5], {"x": 5}, [[]])
+"""What a setting may be instead of what it should be."""
+
+
+def written(name: str, entry: object) -> str:
+    """A configuration whose entry of ours is this."""
+    if name == "codex":
+        return tomlkit.dumps({"mcp_servers": {"agent-channel": entry}})
+    return json.dumps({"mcp" if name == "opencode" else "mcpServers": {"agent-channel": entry}})
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("field", ["command", "args", "env", "environment", "env_vars", "enabled", ""])
+def test_an_entry_of_a_wrong_kind_is_said_and_stops_nothing(tmp_path: Path, name: str, field: str) -> None:
+    """Each is read as some registration, or refused with a reason: an install goes on with the other clients."""
+    account = account_at(tmp_path)
+    path = tmp_path / {**PLACES, "claude-code": ".claude.json"}[name]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ours = OURS_IN_OPENCODE if name == "opencode" else OURS
+    for wrong in WRONG:
+        path.write_text(written(name, {**ours, field: wrong} if field else wrong))
+        client = CLIENTS[name](account)
+        for what in (client.registered, lambda: client.planned_install(WANTED), client.planned_removal):  # noqa: B023
+            try:
+                what()
+            except (CantRead, CantChange) as error:
+                assert str(error)
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "cursor"])
+def test_arguments_that_are_no_list_are_not_read_as_some(tmp_path: Path, name: str) -> None:
+    path = tmp_path / {**PLACES, "claude-code": ".claude.json"}[name]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(written(name, {**OURS, "args": "--db"}))
+    with pytest.raises(CantRead, match="args of what it registers as agent-channel is of a wrong kind"):
+        CLIENTS[name](account_at(tmp_path)).registered()
 
 
 def test_a_program_that_fails_has_no_version_and_says_why(tmp_path: Path) -> None:
