@@ -27,6 +27,7 @@ from channel.fault_places import Place, passing
 from channel.place import default_database
 from harness_adapters.backend import Backend
 from harness_adapters.callers import caller_of
+from harness_adapters.claude.pipe import OutputPipe
 from harness_adapters.codex.threads import NotServable
 from harness_adapters.tool_calls import Answer
 from harness_adapters.tool_texts import INSTRUCTIONS, TOOLS
@@ -104,16 +105,19 @@ def _tool(tool: Mapping[str, Any]) -> types.Tool:
 
 
 async def serve(database: Path, clock: Clock | None = None) -> None:
-    """Serve stdin and stdout until stdin ends, a signal comes or the process that started this one has ended.
+    """Serve stdin and stdout until stdin ends, nobody reads stdout any more, a signal comes or the process that started
+    this one has ended.
 
     `clock`: the system's, if None.
     """
+    answers = OutputPipe(os.dup(sys.stdout.fileno()), SystemClock())  # the SDK puts something else in its place
     backend = Backend(database, clock)
     server = build_server(backend)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(backend.run)
         tasks.start_soon(_end_at_signal, backend)
         tasks.start_soon(_end_with_parent, backend)
+        tasks.start_soon(_end_with_reader, backend, answers)
         try:
             async with stdio_server() as (read, write):
                 await server.run(AnsweringReadStream(read, write), write, server.create_initialization_options())
@@ -136,6 +140,12 @@ async def _end_with_parent(backend: Backend) -> None:
     if parent is not None:
         await processes.wait_ended(parent, SystemClock())
         await _end(backend)
+
+
+async def _end_with_reader(backend: Backend, answers: OutputPipe) -> None:
+    """An answer that can't be written ends the SDK's server only with the next line of stdin, which may never come."""
+    await answers.wait_dead()
+    await _end(backend)
 
 
 async def _end(backend: Backend) -> None:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from harness_adapters.commands import running
+from harness_adapters.commands.output import end_with_reader
 from harness_adapters.commands.progress import Show, progress_line
 
 Result = TypeVar("Result")
@@ -14,12 +15,19 @@ INTERRUPTED = 130
 
 
 def until_interrupted(main: Callable[[], int]) -> int:
-    """The exit status of `main`; at Ctrl-C, after what it has to clean up, INTERRUPTED and no traceback."""
+    """The exit status of `main`; at Ctrl-C, after what it has to clean up, INTERRUPTED and no traceback.
+
+    Where nobody reads its output any more it ends likewise, by SIGPIPE.
+    """
     try:
-        return main()
+        status = main()
+        sys.stdout.flush()
     except KeyboardInterrupt:
         print("\nStopped: no result, and nothing is left behind.", file=sys.stderr)
         return INTERRUPTED
+    except BrokenPipeError:
+        return end_with_reader()
+    return status
 
 
 def run(campaign: Callable[..., Awaitable[Result]], *arguments: object) -> Result:

@@ -1,6 +1,7 @@
 """What `make` runs for minutes, in a real terminal: it says how far it is, and Ctrl-C ends it with nothing left."""
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -14,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 SOON_S = 100
 
 CAMPAIGNS = {
-    "simulate": (["tests.simulation", "--seed", "1", "--steps", "1000000"], "of 1,000,000 steps"),
+    "simulate": (["tests.simulation", "--seed", "1", "--steps", "1000000"], "00 steps"),
     "crowd": (["tests.crash.crowd", "--minutes", "60"], "kills, "),
     "kill-matrix": (["tests.crash.kill_matrix", "--only", "monitor", "--jobs", "2"], " worlds, 0 broken"),
     "soak": (["tests.soak", "--minutes", "60"], "60 minutes"),
@@ -41,6 +42,21 @@ async def test_ctrl_c_ends_a_campaign_with_nothing_left_behind(campaign: str, tm
     assert running.output().endswith("Stopped: no result, and nothing is left behind.\r\n")
     assert list(tmp_path.iterdir()) == []
     assert processes_in(tmp_path) == []
+
+
+async def test_a_campaign_whose_output_nobody_reads_ends_without_a_word() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with anyio.fail_after(SOON_S):
+        run = await anyio.run_process(
+            [sys.executable, "-m", "tests.simulation", "--seed", "1", "--steps", "20"],
+            cwd=ROOT,
+            stdout=write,
+            check=False,
+        )
+    os.close(write)
+    assert run.returncode == -signal.SIGPIPE
+    assert b"Traceback" not in run.stderr
 
 
 def processes_in(folder: Path) -> list[str]:

@@ -3,6 +3,7 @@
 import os
 import signal
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, closing
@@ -194,6 +195,29 @@ async def test_output_into_a_pipe_that_nobody_reads_ends_without_a_word(stuck: S
     finally:
         os.close(write)
     assert (run.returncode, run.stderr) == (-signal.SIGPIPE, b"")
+
+
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [(["harness_adapters.mcp_server"], 0), (["harness_adapters.cli", "monitor", "--session", "new"], 0)],
+    ids=["server", "streamer"],
+)
+async def test_a_program_of_a_harness_ends_with_its_reader_though_its_input_stays_open(
+    tmp_path: Path, program: list[str], status: int
+) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    run = [sys.executable, "-I", "-m", *program, "--db", str(tmp_path / "channel.db")]
+    with anyio.fail_after(SOON_S):
+        process = await anyio.open_process(
+            run, env={"HOME": str(tmp_path), "PATH": os.defpath}, stdin=subprocess.PIPE, stdout=write
+        )
+        async with process:
+            os.close(write)
+            assert await process.wait() == status
+            assert process.stderr is not None
+            with pytest.raises(anyio.EndOfStream):
+                await process.stderr.receive()
 
 
 @pytest.mark.parametrize("name", ["history", "tail"])

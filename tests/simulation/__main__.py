@@ -6,8 +6,12 @@ python -m tests.simulation --planted                           # at which step e
 """
 
 import argparse
+import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from harness_adapters.commands.progress import Show
 from tests import reliability_page
 from tests.campaigns import progress, until_interrupted
 from tests.simulation import report
@@ -31,10 +35,11 @@ def main() -> int:
     seeds = range(chosen.seed, chosen.seed + (SEEDS_FOR_A_PLANTED_BUG if chosen.planted else chosen.seeds))
     all_is_well = True
     try:
-        if chosen.planted:
-            table, all_is_well = report.planted(seeds, chosen.steps)
-        else:
-            table = report.runs([_run(seed, chosen.steps, trace=chosen.trace) for seed in seeds])
+        with _steps(chosen.trace) as (on_step, show):
+            if chosen.planted:
+                table, all_is_well = report.planted(seeds, chosen.steps, on_step)
+            else:
+                table = report.runs([_run(seed, chosen.steps, on_step, show) for seed in seeds])
     except Broken as broken:
         print(broken)
         return 1
@@ -45,17 +50,44 @@ def main() -> int:
     return 0 if all_is_well else 1
 
 
-def _run(seed: int, steps: int, *, trace: bool) -> Report:
-    with progress() as (show, _):
-        done = 0
+class _Interrupted(Exception):
+    """Ctrl-C, noticed between two steps: within one it would come out of the simulated programs as anything."""
 
-        def step(_line: str) -> None:
-            nonlocal done
-            done += 1
-            if done % STEPS_BETWEEN_SHOWS == 0:
-                show(f"seed {seed}: {done:,} of {steps:,} steps …")
 
-        report = simulate(seed, steps, print if trace else step)
+@contextmanager
+def _steps(trace: bool) -> Iterator[tuple[Callable[[str], None], Show]]:
+    """What takes each line of a trace, and what shows how far it is. Raises KeyboardInterrupt at Ctrl-C."""
+    is_interrupted = False
+
+    def note(*_: object) -> None:
+        nonlocal is_interrupted
+        is_interrupted = True
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        with progress() as (show, _):
+            done = 0
+
+            def step(line: str) -> None:
+                nonlocal done
+                if is_interrupted:
+                    raise _Interrupted
+                done += 1
+                if trace:
+                    print(line)
+                elif done % STEPS_BETWEEN_SHOWS == 0:
+                    show(f"{done:,} steps …")
+
+            yield step, show
+    except _Interrupted:
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _run(seed: int, steps: int, on_step: Callable[[str], None], show: Show) -> Report:
+    report = simulate(seed, steps, on_step)
+    show("")
     print(f"seed {seed}: {report.steps:,} steps, nothing broken", file=sys.stderr)
     return report
 

@@ -1,6 +1,6 @@
 """Runs as tables for RELIABILITY.md: what happened, and at which step each planted bug was noticed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from channel.delivery_states import State
 from tests import reliability_page
@@ -29,9 +29,9 @@ def runs(reports: Sequence[Report]) -> str:
     )
 
 
-def planted(seeds: Iterable[int], steps: int) -> tuple[str, bool]:
+def planted(seeds: Iterable[int], steps: int, on_step: Callable[[str], None] | None = None) -> tuple[str, bool]:
     """One row a planted bug; whether each was noticed."""
-    noticed = [(mutation, notice(mutation, seeds, steps)) for mutation in MUTATIONS]
+    noticed = [(mutation, notice(mutation, seeds, steps, on_step)) for mutation in MUTATIONS]
     rows = [
         [mutation.__name__.replace("_", " "), "never"]
         if broken is None
@@ -43,12 +43,14 @@ def planted(seeds: Iterable[int], steps: int) -> tuple[str, bool]:
     )
 
 
-def notice(mutation: Mutation, seeds: Iterable[int], steps: int) -> Broken | None:
+def notice(
+    mutation: Mutation, seeds: Iterable[int], steps: int, on_step: Callable[[str], None] | None = None
+) -> Broken | None:
     """How the bug is noticed under the first of these seeds under which it is."""
     for seed in seeds:
         with mutation():
             try:
-                simulate(seed, steps)
+                simulate(seed, steps, on_step)
             except Broken as broken:
                 return broken
     return None
