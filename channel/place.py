@@ -40,13 +40,21 @@ def make_private(path: Path, mounts: MountTable) -> None:
     """
     with os_errors(path):
         refuse_shared(path, mounts)
-        for folder in reversed([parent for parent in path.parents if not parent.exists()]):
-            with suppress(FileExistsError):
-                folder.mkdir(mode=0o700)
+        make_folders(path.parent)
         _refuse_foreign(path.parent, folder=True)
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
         _refuse_foreign(path, folder=False)
+
+
+def make_folders(folder: Path) -> None:
+    """This folder and those above it, where they are not there: for their owner alone, whatever the umask.
+
+    Raises OSError.
+    """
+    for missing in reversed([each for each in (folder, *folder.parents) if not each.exists()]):
+        with suppress(FileExistsError):
+            missing.mkdir(mode=0o700)
 
 
 @contextmanager

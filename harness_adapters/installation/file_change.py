@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from channel.place import make_folders
 from harness_adapters.installation.client import CantChange
 
 BACKUP_ENDING = ".before-agent-channel"
@@ -72,7 +73,7 @@ class FileChange:
             if self.keep_before:
                 atomic_replace(backup_of(self.path), self.before or b"", like=self.path)
             if self.after is None:
-                self.path.unlink()
+                self.path.resolve().unlink()  # a link stays one here too
             else:
                 atomic_replace(self.path, self.after)
         except OSError as error:
@@ -99,7 +100,7 @@ def atomic_replace(path: Path, content: bytes, like: Path | None = None) -> None
     `like`: the file whose mode and owner a new one gets. Raises OSError, also where the owner can't be kept.
     """
     target = path.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folders(target.parent)
     model = next((each.stat() for each in (target, like) if each is not None and each.exists()), None)
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(None, "it is read-only")  # a folder that may be written would let it be replaced

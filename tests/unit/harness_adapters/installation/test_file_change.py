@@ -30,9 +30,24 @@ def test_mode_and_link_are_kept_and_the_backup_is_as_closed_as_the_file(tmp_path
 
 def test_a_new_file_is_for_its_owner_alone_and_its_folders_are_made(tmp_path: Path) -> None:
     path = tmp_path / "one" / "two" / "config"
-    FileChange(path, None, b"new").apply()
+    before = os.umask(0)
+    try:
+        FileChange(path, None, b"new").apply()
+    finally:
+        os.umask(before)
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o7777 == 0o600
+    assert [folder.stat().st_mode & 0o7777 for folder in (path.parent, path.parent.parent)] == [0o700, 0o700]
+
+
+def test_what_was_made_behind_a_link_is_removed_there_and_the_link_stays(tmp_path: Path) -> None:
+    target, link = tmp_path / "dotfiles" / "config", tmp_path / "config"
+    link.symlink_to(target)
+    FileChange(link, None, b"ours").apply()
+    assert target.read_bytes() == b"ours"
+    FileChange(link, b"ours", None).apply()
+    assert link.readlink() == target
+    assert not target.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file another user's")
