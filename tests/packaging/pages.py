@@ -50,6 +50,12 @@ def code(cell: str) -> list[str]:
     return [double or single for double, single in re.findall(r"``(.+?)``(?!`)|`([^`]+)`", cell)]
 
 
+def said_of_ours(page: Path) -> list[list[str]]:
+    """The words of each command of ours that stands in a line of text, without `agent-channel` itself."""
+    spans = [span for span in code(without_blocks(page)) if span.startswith("agent-channel ")]
+    return [span.split()[1:] for span in spans if "…" not in span]  # that is in errors, which begin so too
+
+
 def without_blocks(page: Path) -> str:
     return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
 

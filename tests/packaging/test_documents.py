@@ -1,7 +1,9 @@
 """What the pages say of the code is read off the code again."""
 
 import argparse
+import os
 import re
+import subprocess
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -12,11 +14,15 @@ from channel.delivery_states import MONITOR_TABLE, QUEUE_TABLE, State, Table
 from channel.messages import Message
 from harness_adapters.claude.framing import Header, encode, flush_bytes
 from harness_adapters.cli import COMMANDS
+from harness_adapters.cli import _parser as command_line
 from harness_adapters.codex.envelope import envelope
 from harness_adapters.tool_texts import TOOLS
 from tests.packaging.conftest import ROOT
-from tests.packaging.pages import PAGES, README, anchors, code, links, name_of, rows
+from tests.packaging.pages import PAGES, README, anchors, code, links, name_of, rows, said_of_ours
+from tests.real.binaries import claude_binary, codex_binary
 from waiters import status
+
+RUN_S = 60
 
 TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
 ALL_COMMANDS = ROOT / "docs" / "commands.md"
@@ -91,6 +97,40 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
             for each in action.choices.values():
                 yield from _options(each)
         yield from (option for option in action.option_strings if option.startswith("--"))
+
+
+STAND_FOR = {"ID": "1", "N": "1", "K": "1", "AGE": "1h", "SECONDS": "1", "ROLE...": "ROLE"}
+"""What a page writes for a value of some form."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_command_in_a_line_of_text_can_be_called_so(page: Path) -> None:
+    for words in said_of_ours(page):
+        if words == ["COMMAND", "--help"]:
+            continue
+        given = command_line().parse_args([STAND_FOR.get(word, word) for word in words])
+        if given.arguments:  # a command may be named without what it needs
+            if given.command == "deliveries" and given.arguments[0].startswith("-"):
+                given.arguments.insert(0, "list")  # the default
+            import_module(f"harness_adapters.commands.{COMMANDS[given.command].module}").parser().parse_args(
+                given.arguments
+            )
+
+
+@pytest.mark.real
+def test_the_harnesses_have_the_commands_that_the_pages_name(tmp_path: Path) -> None:
+    def help_of(program: Path, *words: str) -> str:
+        environment = {"HOME": str(tmp_path), "PATH": os.defpath, "DISABLE_AUTOUPDATER": "1"}
+        done = subprocess.run(
+            [program, *words, "--help"], env=environment, capture_output=True, text=True, timeout=RUN_S, check=True
+        )
+        return done.stdout
+
+    for command in ("resume", "unarchive", "mcp add"):
+        assert f"codex {command}" in help_of(codex_binary(), *command.split())
+    assert "--resume" in help_of(claude_binary())
+    for command in ("mcp add", "mcp list", "plugin list"):
+        assert f"claude {command}" in help_of(claude_binary(), *command.split())
 
 
 @pytest.mark.parametrize("page", LINKING_PAGES, ids=name_of)
