@@ -153,12 +153,11 @@ class UnknownDelivery(NotPossible):
 
 
 class DecisionRefused(NotPossible):
-    """A person's decision on a delivery is not taken; `may_be_forced`: --force takes it all the same."""
+    """A person's decision on a delivery is not taken; `may_be_forced`: it may be taken all the same."""
 
     def __init__(self, delivery_id: int, state: str, decision: str, why: str, *, may_be_forced: bool = False) -> None:
         self.may_be_forced = may_be_forced
-        forced = ", or force it with --force" if may_be_forced else ""
-        super().__init__(f"Delivery {delivery_id} is {state} and was not {decision}: {why}{forced}.")
+        super().__init__(f"Delivery {delivery_id} is {state} and was not {decision}: {why}.")
 
 
 class RoleLost(NotPossible):

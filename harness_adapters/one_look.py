@@ -26,7 +26,9 @@ from harness_adapters.composition import Channel
 
 
 class CantLook(ChannelError):
-    """There is nothing to look for, or no way to look; nothing was recorded."""
+    """There is nothing to look for, or no way to look; nothing was recorded. Its text may be sent again unlooked."""
+
+    may_be_forced = True
 
     def __init__(self, delivery: Inspected, why: str) -> None:
         super().__init__(f"Delivery {delivery.delivery_id} can't be looked for: {why}")

@@ -18,7 +18,7 @@ async def send_again(channel: Channel, delivery: Inspected, *, force: bool) -> t
     if delivery.state == State.UNCERTAIN.value and not force:
         look = await look_for(channel, delivery)
         if not look.is_conclusive:
-            raise CantLook(delivery, f"{look.found}. Force it with --force if you know that it is not there.")
+            raise CantLook(delivery, f"{look.found}.")
     sent = await Decisions(channel.database, channel.clock).send_again(delivery.delivery_id, force=force)
     ring([await channel.leases.bell(sent.address)])
     return sent, look

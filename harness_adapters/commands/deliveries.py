@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from channel.decisions import Decisions
 from channel.delivery_states import State
+from channel.errors import ChannelError
 from channel.inspection import Inspected, Inspection
 from harness_adapters.commands.argument_types import age_ms, number_to
 from harness_adapters.commands.deliveries_text import list_text, look_text, show_text
@@ -27,6 +28,14 @@ LIST_MAX = 10_000
 
 Report = tuple[str, Any]
 """What to print: as text, and as JSON."""
+
+
+class _MayBeForced(ChannelError):
+    """Refused, with the option that goes past it."""
+
+    def __init__(self, refused: ChannelError) -> None:
+        super().__init__(f"{refused} With --force it is sent all the same, and may be read twice.")
+
 
 Command = Callable[[Channel, Inspection, argparse.Namespace], Awaitable[Report]]
 
@@ -109,7 +118,10 @@ async def _resend(channel: Channel, inspection: Inspection, options: argparse.Na
     from harness_adapters.sending_again import send_again
 
     delivery = await _named(inspection, options)
-    sent, look = await send_again(channel, delivery, force=options.force)
+    try:
+        sent, look = await send_again(channel, delivery, force=options.force)
+    except ChannelError as refused:
+        raise _MayBeForced(refused) if getattr(refused, "may_be_forced", False) else refused from None
     text = (
         f"{look_text(look) if look else ''}"
         f"sent again to {sent.recipient} as message {sent.message_id}, delivery {sent.delivery_id}\n"

@@ -121,5 +121,4 @@ _STATUS = {
 
 def _refused(_request: Request, error: Exception) -> Response:
     status = 503 if isinstance(error, StoreUnavailable) else _STATUS.get(type(error), 500)
-    may_be_forced = isinstance(error, CantLook) or getattr(error, "may_be_forced", False)
-    return JSONResponse({"error": str(error), "may_be_forced": may_be_forced}, status)
+    return JSONResponse({"error": str(error), "may_be_forced": getattr(error, "may_be_forced", False)}, status)

@@ -138,7 +138,9 @@ class TestSendingAgain:
 
     async def test_one_that_can_not_be_looked_for_is_sent_again_only_by_force(self, stuck: Stuck) -> None:
         (stuck.database.parent.parent / "codex").unlink()
-        assert "can't be looked for" in stuck.refused("deliveries", "resend", "2")
+        refused = stuck.refused("deliveries", "resend", "2")
+        assert "can't be looked for" in refused
+        assert "With --force it is sent all the same" in refused
 
         again = stuck.json("deliveries", "resend", "2", "--force")["sent_again"]
         assert (again["message_id"], again["recipient"]) == (5, "builder")

@@ -70,6 +70,7 @@ async def test_send_again_sends_the_text_as_a_new_message(view: View) -> None:
 async def test_what_may_still_appear_is_sent_again_only_by_force(view: View) -> None:
     refused = await view.page.post("/api/deliveries/3/resend")
     assert (refused.status_code, refused.json()["may_be_forced"]) == (409, True)
+    assert "--force" not in refused.json()["error"]  # the page has a button
     assert "it waits, and is delivered when" in refused.json()["error"]
     forced = await view.page.post("/api/deliveries/3/resend?force=1")
     assert forced.json()["sent_again"]["recipient"] == "reviewer"
