@@ -57,8 +57,10 @@ def judge(world: World) -> Verdict:
         _judge_delivery(world, row, keys[row["message_id"]], verdict)
     verdict.twice += sum(times - 1 for times in _added(world).values() if times > 1)
     verdict.twice += sum(times - 1 for times in _held(world).values() if times > 1)
-    withdrawn = {row["message_id"] for row in rows if row["state"] == State.WITHDRAWN.value}
-    verdict.broken += [*_showings(world, texts, withdrawn, verdict), *_order_of_adds(world, rows, keys)]
+    not_claudes = {
+        row["message_id"] for row in rows if row["state"] == State.WITHDRAWN.value or row["policy"] != "monitor"
+    }
+    verdict.broken += [*_showings(world, texts, not_claudes, verdict), *_order_of_adds(world, rows, keys)]
     verdict.broken += _changed_in_thread(world, texts)
     return verdict
 
@@ -118,10 +120,11 @@ def _held(world: World) -> Counter[str]:
     return Counter([*world.queued_keys(), *world.item_keys()])
 
 
-def _showings(world: World, texts: Mapping[int, str], withdrawn: set[int], verdict: Verdict) -> Iterator[str]:
+def _showings(world: World, texts: Mapping[int, str], not_claudes: set[int], verdict: Verdict) -> Iterator[str]:
     """Each text exactly, as new at most once, and in the order of sending.
 
-    One that a death cut off is followed by the whole of it, marked, or withdrawn as "may have been shown".
+    One that a death cut off is followed by the whole of it, marked; or it is Claude's no more: withdrawn as "may have
+    been shown", or given to the thread that took the role over.
     """
     new: Counter[int] = Counter()
     first: list[int] = []
@@ -141,7 +144,7 @@ def _showings(world: World, texts: Mapping[int, str], withdrawn: set[int], verdi
         if message_id not in first:
             first.append(message_id)
     verdict.twice += sum(times - 1 for times in new.values() if times > 1)
-    for message_id in cut_off - withdrawn:
+    for message_id in cut_off - not_claudes:
         yield f"message {message_id} was cut off, and not repeated"
     if first != sorted(first):
         yield f"shown in the order {first}"

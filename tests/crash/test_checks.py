@@ -97,6 +97,14 @@ async def test_another_text_is_seen_also_one_that_was_cut_off(world: World, show
     assert not judge(world).holds
 
 
+async def test_one_that_was_cut_off_and_then_given_to_the_thread_that_took_the_role_over_is_none(world: World) -> None:
+    sent = await world.send("one", CODEX_ROLE)
+    show(world, f"{sent} hall sender", "|on")
+    await add(world, sent, "one")
+    await settle(world, sent, "accepted", "queue")
+    assert judge(world).holds
+
+
 async def test_another_order_is_seen(world: World) -> None:
     sent = [await world.send(text, CODEX_ROLE) for text in ("one", "two")]
     for message_id, text in zip(reversed(sent), ("two", "one"), strict=True):
