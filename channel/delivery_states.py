@@ -41,6 +41,7 @@ class Event(str, Enum):
     WRITE_FAILED = "write_failed"
     WAITER_DIED = "waiter_died"
     TAKEN_OVER = "taken_over"
+    """Raised by nobody: whoever takes a waiter's place finds what it left as WAITER_DIED, alive or not."""
     KEY_IN_QUEUE = "key_in_queue_same_text"
     KEY_IN_ITEMS = "key_in_items_same_text"
     KEY_IN_NEITHER = "key_in_neither"

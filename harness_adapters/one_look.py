@@ -15,11 +15,10 @@ from channel.messages import OpenDelivery, Outcome
 from harness_adapters.claude import session as claude_session
 from harness_adapters.claude.addresses import process_of
 from harness_adapters.claude.evidence import Shown, transcripts
-from harness_adapters.codex.app_server import open_app_server
+from harness_adapters.codex.app_server import open_app_server, reads_only
 from harness_adapters.codex.evidence import gather
 from harness_adapters.codex.jsonrpc_peer import PeerError
 from harness_adapters.codex.refusals import Refusal
-from harness_adapters.codex.thread_queue import LateAdd
 from harness_adapters.codex.threads import thread_of
 from harness_adapters.codex.transport import TransportUnavailable
 from harness_adapters.composition import Channel
@@ -93,9 +92,9 @@ async def _in_thread(channel: Channel, delivery: Inspected, handed_over: OpenDel
         raise CantLook(delivery, "nothing is recorded of its thread.")
     try:
         thread = thread_of(connection)
-        async with open_app_server(thread.openers(), _ignore) as server:
+        async with open_app_server(thread.openers(), reads_only) as server:
             evidence = await gather(server.queue, thread.thread_id, handed_over.handed_over_at_ms)
-            through = f"{server.transport}, Codex {server.codex_version or 'of an unknown version'}"
+            through = server.in_words
     except (TransportUnavailable, Refusal, PeerError, ValueError) as error:
         raise CantLook(delivery, str(error)) from error
     messages = len(evidence.history.user_messages)
@@ -134,7 +133,3 @@ def _present_transcript(address: str) -> Path | None:
         return None
     session = claude_session.session_in(process, claude_session.config_folder(os.environ))
     return None if session is None else session.transcript
-
-
-def _ignore(_late: LateAdd) -> None:
-    """Nothing is added here."""

@@ -43,6 +43,15 @@ class AppServer:
         """True when it can't be asked any more: leave it and open another."""
         return self.peer.closed
 
+    @property
+    def in_words(self) -> str:
+        """For a person: how it was reached, and what it is."""
+        return f"{self.transport}, Codex {self.codex_version or 'of a version not told'}"
+
+
+def reads_only(_late: LateAdd) -> None:
+    """The `on_late_add` of who adds nothing."""
+
 
 @asynccontextmanager
 async def open_app_server(plan: Sequence[Opener], on_late_add: Callable[[LateAdd], None]) -> AsyncIterator[AppServer]:

@@ -7,15 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
-from harness_adapters.codex.app_server import Opener, open_app_server
+from harness_adapters.codex.app_server import Opener, open_app_server, reads_only
 from harness_adapters.codex.child import SQLITE_HOME, open_child
 from harness_adapters.codex.daemon import open_daemon
 from harness_adapters.codex.jsonrpc_peer import PeerError
 from harness_adapters.codex.refusals import Refusal, UnknownThread
-from harness_adapters.codex.thread_queue import LateAdd
 from harness_adapters.codex.threads import CONTROL_SOCKET
 from harness_adapters.codex.transport import TransportUnavailable
-from harness_adapters.doctor.finding import Finding, failed, passed, warned
+from harness_adapters.doctor.finding import Finding, Level, failed, passed, warned
 from harness_adapters.doctor.output_of import output_of
 from harness_adapters.doctor.surroundings import Surroundings
 
@@ -56,7 +55,7 @@ async def configuration(around: Surroundings, codex: Path) -> Finding:
 async def queue(opener: Opener) -> Finding:
     """Whether an app-server that is reached so takes messages for threads."""
     try:
-        async with open_app_server([opener], _ignore) as server:
+        async with open_app_server([opener], reads_only) as server:
             answered = f"Codex's app-server ({opener.name}, version {server.codex_version or 'not told'})"
             with suppress(UnknownThread):
                 await server.queue.probe(NO_THREAD)
@@ -70,7 +69,7 @@ async def queue(opener: Opener) -> Finding:
 async def daemon(socket: Path) -> Finding:
     """The shared app-server of the terminal program: an idle thread starts at once where it listens."""
     finding = await queue(Opener("daemon", lambda: open_daemon(socket)))
-    if finding.level.value == "pass":
+    if finding.level is Level.PASS:
         return finding
     return warned(
         f"Codex's daemon left its socket behind, or does not answer on it: {finding.proved}",
@@ -83,7 +82,3 @@ def _child(around: Surroundings, codex: Path) -> Opener:
     named = around.variables.get(SQLITE_HOME)
     sqlite_home = Path(named) if named else None
     return Opener("child", lambda: open_child(codex, around.codex_home, around.variables, sqlite_home))
-
-
-def _ignore(_late: LateAdd) -> None:
-    """Nothing is added here."""

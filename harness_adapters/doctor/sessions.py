@@ -10,10 +10,9 @@ from channel.presence import PERSON
 from harness_adapters.callers import CLAUDE_HARNESS
 from harness_adapters.codex.addresses import HARNESS as CODEX_HARNESS
 from harness_adapters.codex.addresses import is_loaded
-from harness_adapters.codex.app_server import open_app_server
+from harness_adapters.codex.app_server import open_app_server, reads_only
 from harness_adapters.codex.jsonrpc_peer import PeerError
 from harness_adapters.codex.refusals import Refusal
-from harness_adapters.codex.thread_queue import LateAdd
 from harness_adapters.codex.threads import thread_of
 from harness_adapters.codex.transport import TransportUnavailable
 from harness_adapters.doctor.finding import Finding, failed, passed, warned
@@ -99,9 +98,9 @@ async def _thread(seat: Seat, connection: Row) -> Finding:
     """Whether the app-server that messages would be given to takes some for this thread."""
     try:
         thread = thread_of(connection)
-        async with open_app_server(thread.openers(), _ignore) as server:
+        async with open_app_server(thread.openers(), reads_only) as server:
             waiting = await server.queue.probe(thread.thread_id)
-            through = f"{server.transport}, Codex {server.codex_version or 'of a version not told'}"
+            through = server.in_words
     except (Refusal, TransportUnavailable, PeerError, ValueError) as error:
         return failed(
             f"{_of(seat)}: its thread in {connection['codex_home']} takes no message: {error}",
@@ -134,7 +133,3 @@ def _pid(process: str) -> int | str:
         return ProcessIdentity.from_text(process).pid
     except ValueError:
         return process
-
-
-def _ignore(_late: LateAdd) -> None:
-    """Nothing is added here."""
