@@ -13,6 +13,7 @@ from harness_adapters.doctor.servers import Started
 from harness_adapters.doctor.surroundings import Surroundings
 from harness_adapters.installation import claude_plugin
 from harness_adapters.installation.client import CantChange
+from harness_adapters.installation.file_change import read
 
 _MANAGED = (
     Path("/etc/claude-code/managed-settings.json"),
@@ -123,9 +124,11 @@ def _settings_files(around: Surroundings) -> Sequence[Path]:
 def _permissions(path: Path) -> Any:
     """Raises ValueError."""
     try:
-        settings = json.loads(path.read_bytes())
+        settings = json.loads(read(path) or b"{}")
     except OSError:
         return {}
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
     return settings.get("permissions", {}) if isinstance(settings, dict) else {}
 
 

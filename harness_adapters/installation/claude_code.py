@@ -23,6 +23,7 @@ from harness_adapters.installation.client import (
     Registration,
     require_ours,
 )
+from harness_adapters.installation.file_change import read
 from harness_adapters.installation.file_client import NotEditable, registration_of
 
 COMMAND_S_MAX = 60
@@ -87,11 +88,11 @@ class ClaudeCode:
 
     def _entry(self) -> Entry | None:
         try:
-            state = json.loads(self._state_file.read_bytes())
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as error:
-            raise CantRead(f"{self._state_file} can't be read: {error}") from error
+            content = read(self._state_file)
+            state = None if content is None else json.loads(content)
+        except (OSError, ValueError, RecursionError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise CantRead(f"{self._state_file} can't be read: {why}") from error
         servers = state.get("mcpServers") if isinstance(state, dict) else None
         entry = servers.get(SERVER_NAME) if isinstance(servers, dict) else None
         return entry if isinstance(entry, dict) else None

@@ -25,6 +25,9 @@ SERVERS = "mcp_servers"
 PASSED_ON = ("CODEX_HOME",)
 BOM = "\ufeff"
 
+TEXT_CHARACTERS_MAX = 250_000
+"""tomlkit takes a second for so many, and a change takes several parses; a thousand trusted projects are 60,000."""
+
 
 def _key(name: str) -> str:
     return f"(?:{name}|\"{name}\"|'{name}')"
@@ -83,9 +86,11 @@ class CodexSyntax:
 
 
 def _meaning(text: str) -> dict[str, Any]:
+    if len(text) > TEXT_CHARACTERS_MAX:
+        raise NotEditable(f"it is longer than the {TEXT_CHARACTERS_MAX:,} characters that are looked through")
     try:
         meaning: dict[str, Any] = tomlkit.parse(text.removeprefix(BOM)).unwrap()
-    except TOMLKitError as error:
+    except (TOMLKitError, RecursionError) as error:
         raise NotEditable(f"it is not valid TOML ({error})") from error
     return meaning
 

@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,11 +23,18 @@ def backup_of(path: Path) -> Path:
 
 
 def read(path: Path) -> bytes | None:
-    """None: there is no such file. Raises OSError."""
+    """None: there is no such file. Raises OSError, also for what is no ordinary file: a FIFO has no end."""
     try:
-        return path.read_bytes()
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(None, "it is no ordinary file")
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def read_text(path: Path) -> str | None:

@@ -42,7 +42,7 @@ def parse(text: str) -> dict[str, Any]:
         return {}
     try:
         meaning = json.loads(text, object_pairs_hook=_object, parse_constant=_refuse)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise NotEditable(f"it is not plain JSON ({error})") from error
     if not isinstance(meaning, dict):
         raise NotEditable("it holds no JSON object")
