@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments)
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who presses it twice gets no traceback of the second
         if sys.stderr is not None and sys.stderr.isatty():
             sys.stderr.write("\n")  # after the ^C that the terminal shows
         return EXIT_INTERRUPTED

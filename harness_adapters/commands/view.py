@@ -21,8 +21,6 @@ import anyio
 from channel.errors import ChannelError
 from harness_adapters.commands.output import EXIT_OK, database_for_people, fail
 
-EXIT_INTERRUPTED = 130
-
 PORT_MAX = 65_535
 
 _HINT = "Whoever has this address reads and decides as you do. Ctrl-C ends the view."
@@ -55,7 +53,9 @@ def run(database: Path | None, arguments: Sequence[str]) -> int:
             ended_by = anyio.run(serve, database_for_people(database), options.port, announce)
         except ChannelError as error:
             return fail(error)
-    return EXIT_INTERRUPTED if ended_by is signal.SIGINT else EXIT_OK
+    if ended_by is signal.SIGINT:
+        raise KeyboardInterrupt  # as every command, for the exit status
+    return EXIT_OK
 
 
 def parser() -> argparse.ArgumentParser:

@@ -157,6 +157,32 @@ async def test_what_waits_for_a_person_stops_at_ctrl_c(stuck: Stuck, arguments: 
     assert {file.name for file in stuck.database.parent.iterdir()} == {"channel.db"}
 
 
+IMPATIENT = """
+import os, signal, sys
+
+class Terminal:
+    def isatty(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        return True
+
+    def write(self, text):
+        sys.__stderr__.write(text)
+
+    def flush(self):
+        pass
+
+sys.stdin = sys.stderr = Terminal()
+from harness_adapters.cli import main
+sys.exit(main(["send", "hall", "reader", "-"]))
+"""
+"""Ctrl-C is pressed whenever the terminal is asked what it is: as the text is asked for, and once more at the end."""
+
+
+def test_a_second_ctrl_c_ends_nothing_but_what_ends_already() -> None:
+    done = subprocess.run([sys.executable, "-I", "-c", IMPATIENT], capture_output=True, text=True, timeout=SOON_S)
+    assert (done.returncode, done.stderr) == (INTERRUPTED, "\n")
+
+
 async def test_the_streamer_stops_at_ctrl_c_and_gives_its_lease_back(stuck: Stuck, channel: Channel) -> None:
     session = one_more_session(channel)
     await channel.membership.join(session, "hall", "guest", None)
