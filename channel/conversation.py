@@ -5,12 +5,9 @@ from typing import NamedTuple
 
 from channel.database import Database, Row
 from channel.errors import UnknownRoom
+from channel.messages import ID_MAX
 from channel.names import normalized
 from channel.queries import sql
-
-MESSAGE_ID_END = 2**63 - 1
-"""SQLite's largest integer: before it are all."""
-
 
 ROOMS_NAMED_MAX = 20
 """To who asked for another."""
@@ -70,9 +67,7 @@ class Conversation:
         """The rooms, those with the newest messages first, `limit` at most."""
         return [RoomSummary(*row) for row in await self._database.read(sql("rooms_by_activity"), {"limit": limit})]
 
-    async def page(
-        self, room: str, limit: int, characters: int, before_message_id: int = MESSAGE_ID_END
-    ) -> tuple[Said, ...]:
+    async def page(self, room: str, limit: int, characters: int, before_message_id: int = ID_MAX) -> tuple[Said, ...]:
         """The newest messages of a room before one, oldest first; of each text `characters` at most.
 
         Empty for a room that is not there.

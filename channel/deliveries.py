@@ -19,7 +19,7 @@ from channel.delivery_states import (
 from channel.errors import UnknownMessage
 from channel.leases import Lease, Leases
 from channel.look_schedule import look_after_s
-from channel.messages import HandOver, Message, OpenDelivery, Outcome, PendingDelivery
+from channel.messages import ID_MAX, HandOver, Message, OpenDelivery, Outcome, PendingDelivery
 from channel.queries import sql
 from channel.withdrawals import withdraw_pending
 
@@ -32,9 +32,6 @@ AFTER_WITHDRAWAL = "after withdrawal"
 
 WITHDRAWN_LOOKED_FOR = 100
 """As many rows as a thread's queue can hold; the newest."""
-
-MESSAGE_ID_MAX = 2**63 - 1
-"""SQLite's largest integer: a larger one can't even be asked for."""
 
 PENDING_LOOK_S = 10
 """How soon it is looked again whether the waiter of a thread with waiting messages still lives; most threads
@@ -228,7 +225,7 @@ class Deliveries:
     async def message(self, message_id: int) -> Message:
         """One message whole. Raises UnknownMessage."""
         row = None
-        if message_id <= MESSAGE_ID_MAX:
+        if message_id <= ID_MAX:
             row = await self._database.read_one(sql("message"), {"message_id": message_id})
         if row is None:
             raise UnknownMessage(message_id)

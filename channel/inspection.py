@@ -8,15 +8,12 @@ from channel.clock import Clock
 from channel.database import Database, Row
 from channel.delivery_states import Policy, State
 from channel.errors import UnknownDelivery
-from channel.messages import key_of
+from channel.messages import ID_DIGITS_MAX, key_of
 from channel.names import normalized
 from channel.queries import sql
 
 TEXT_BEGINS_CHARACTERS = 200
 """Enough to know a message again; `agent-channel message` shows it whole."""
-
-ID_DIGITS_MAX = 18
-"""All such numbers are integers of SQLite."""
 
 
 class Listed(NamedTuple):

@@ -8,6 +8,12 @@ from typing import NamedTuple
 
 from channel.delivery_states import Event, State
 
+ID_MAX = 2**63 - 1
+"""SQLite's largest integer: a larger one can't even be asked for."""
+
+ID_DIGITS_MAX = 18
+"""A number of so many digits is below it, whatever they are."""
+
 
 def key_of(channel_id: str, message_id: int) -> str:
     """The name under which a Codex thread can recognise a message again; unique for ever in a thread."""

@@ -5,7 +5,8 @@ No index: a second copy of every text would be dearer than a person's search, wh
 
 from collections.abc import Callable, Sequence
 
-from channel.conversation import MESSAGE_ID_END, Conversation, Said
+from channel.conversation import Conversation, Said
+from channel.messages import ID_MAX
 from channel.names import TEXT_CHARACTERS_MAX
 
 READ_AT_ONCE = 200
@@ -22,7 +23,7 @@ async def newest_with(
     """The newest messages that hold all `words`, in capitals or not; oldest first."""
     found: list[Said] = []
     read = 0
-    before_id = MESSAGE_ID_END
+    before_id = ID_MAX
     while page := await conversation.page(room, READ_AT_ONCE, TEXT_CHARACTERS_MAX, before_id):
         read += len(page)
         on_read(read)

@@ -4,10 +4,8 @@ import argparse
 from collections.abc import Callable
 from typing import NamedTuple
 
+from channel.messages import ID_DIGITS_MAX
 from waiters.age import age_from_words
-
-ID_DIGITS_MAX = 18
-"""All such numbers are integers of SQLite."""
 
 
 class Since(NamedTuple):

@@ -11,10 +11,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from channel.conversation import MESSAGE_ID_END
 from channel.decisions import Decisions
 from channel.errors import ChannelError, DecisionRefused, StoreUnavailable, UnknownDelivery, UnknownMessage
-from channel.inspection import ID_DIGITS_MAX, Inspected
+from channel.inspection import Inspected
+from channel.messages import ID_DIGITS_MAX, ID_MAX
 from harness_adapters.composition import Channel
 from harness_adapters.one_look import CantLook, look_for
 from harness_adapters.sending_again import send_again
@@ -55,7 +55,7 @@ class _Answers:
         return EventStream(self._feed.open(request.query_params.get("room", "")))
 
     async def messages(self, request: Request) -> Response:
-        before = _number(request.query_params.get("before", str(MESSAGE_ID_END)))
+        before = _number(request.query_params.get("before", str(ID_MAX)))
         found = await self._snapshots.messages(request.query_params.get("room", ""), before)
         return JSONResponse({"messages": found, "are_older": len(found) == PAGE_MESSAGES})
 
@@ -106,7 +106,7 @@ class _Answers:
 
 def _number(words: str) -> int:
     """An id, or one that nothing has: the answer is then that it is unknown."""
-    return int(words) if words.isdecimal() and len(words) <= ID_DIGITS_MAX else MESSAGE_ID_END
+    return int(words) if words.isdecimal() and len(words) <= ID_DIGITS_MAX else ID_MAX
 
 
 _STATUS = {

@@ -4,12 +4,13 @@
 from contextlib import suppress
 from typing import Any
 
-from channel.conversation import MESSAGE_ID_END, Conversation, OnItsWay
+from channel.conversation import Conversation, OnItsWay
 from channel.delivery_states import TABLES, Event, Policy, State
 from channel.errors import UnknownDelivery
 from channel.inspection import Inspected, Inspection
 from channel.last_hour import last_hour
 from channel.membership import Seat
+from channel.messages import ID_MAX
 from harness_adapters.composition import Channel
 
 ROOMS_MAX = 100
@@ -50,7 +51,7 @@ class Snapshots:
             "are_more": len(found) > ROOMS_MAX,
         }
 
-    async def messages(self, room: str, before_message_id: int = MESSAGE_ID_END) -> list[JsonObject]:
+    async def messages(self, room: str, before_message_id: int = ID_MAX) -> list[JsonObject]:
         """PAGE_MESSAGES of a room before one, oldest first; fewer: there is none before them."""
         page = await self._conversation.page(room, PAGE_MESSAGES, TEXT_CHARACTERS, before_message_id)
         return [{**said._asdict(), "deliveries": [_delivery(each) for each in said.deliveries]} for said in page]
