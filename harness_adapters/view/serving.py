@@ -1,5 +1,6 @@
 """The view on a port of 127.0.0.1, from the first byte to a clean end."""
 
+import asyncio
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from socket import SO_REUSEADDR, SOL_SOCKET, socket
 import anyio
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from channel.clock import IdSource
 from channel.errors import ChannelError
@@ -61,6 +63,25 @@ def new_token(ids: IdSource) -> str:
     return ids.new_id() + ids.new_id()
 
 
+class _Connection(H11Protocol):
+    """One of CONNECTIONS_MAX: one without a request under way makes room for a new one, the oldest first.
+
+    Any account of the machine can connect, and needs no token to say nothing: it must not keep the page out.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._made_at = self.loop.time()
+        if len(self.connections) > CONNECTIONS_MAX:
+            idle = [each for each in self.connections if isinstance(each, _Connection) and each._is_idle()]
+            oldest = min(idle, key=lambda each: each._made_at)
+            self.connections.discard(oldest)
+            oldest.transport.abort()
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+
 class _Server(uvicorn.Server):
     """uvicorn without its own signal handlers, and without its ten wake-ups a second."""
 
@@ -68,7 +89,7 @@ class _Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
-                http="h11",
+                http=_Connection,
                 ws="none",
                 lifespan="off",
                 loop="asyncio",
@@ -77,7 +98,7 @@ class _Server(uvicorn.Server):
                 server_header=False,
                 date_header=False,
                 proxy_headers=False,
-                limit_concurrency=CONNECTIONS_MAX,
+                backlog=CONNECTIONS_MAX,  # so many are accepted at once, before any makes room
                 timeout_graceful_shutdown=STOP_S_MAX,
             )
         )

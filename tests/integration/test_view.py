@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import anyio
@@ -12,6 +13,7 @@ import anyio.lowlevel
 import psutil
 import pytest
 
+from harness_adapters.view.serving import CONNECTIONS_MAX
 from tests.integration.stuck_deliveries import COMMAND_LINE, Stuck, stuck_deliveries
 from tests.real.terminal import CTRL_C, terminal
 from tests.view.served import Served, served
@@ -19,6 +21,13 @@ from tests.view.served import Served, served
 pytestmark = pytest.mark.timeout(120)
 
 SOON_S = 60
+
+OK = b"HTTP/1.1 200"
+
+CROWD = 300
+
+OWN_FILES_MAX = 32
+"""Of the view itself: the database, its log, the event loop."""
 
 BROWSER = """#!/bin/sh
 printf '%s\\n' "$1" >"$NOTES.arguments"
@@ -57,6 +66,30 @@ async def test_a_port_that_is_taken_is_told_with_what_to_do(stuck: Stuck) -> Non
             f"agent-channel: Port {port} of 127.0.0.1 can't be listened to: Address already in use. "
             "Name another with --port, or none.\n"
         )
+
+
+async def test_any_number_of_connections_that_say_nothing_keeps_no_page_out(stuck: Stuck) -> None:
+    """Anybody on the machine can open them, without the token."""
+    with served(stuck.database) as view, ExitStack() as crowd:
+        address = ("127.0.0.1", int(view.origin.rpartition(":")[2]))
+        request = (
+            f"GET /api/{{}} HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\nx-agent-channel-token: {view.token}\r\n\r\n"
+        )
+        page = crowd.enter_context(socket.create_connection(address, SOON_S))
+        page.sendall(request.format("feed").encode())
+        assert page.recv(len(OK)) == OK
+        for each in range(CROWD):
+            silent = crowd.enter_context(socket.create_connection(address, SOON_S))
+            if each % 2:
+                silent.sendall(b"GET / HTTP/1.1\r\nHost:")
+        another = crowd.enter_context(socket.create_connection(address, SOON_S))
+        another.sendall(request.format("messages").encode())
+        assert another.recv(len(OK)) == OK
+        with anyio.fail_after(SOON_S):
+            while psutil.Process(view.process.pid).num_fds() > CONNECTIONS_MAX + OWN_FILES_MAX:
+                await anyio.lowlevel.checkpoint()
+        assert b"event: rooms" in page.recv(100_000)
+        assert view.end() == (130, "", "")
 
 
 def test_a_channel_that_nobody_has_made_is_not_made_by_looking(tmp_path: Path) -> None:
