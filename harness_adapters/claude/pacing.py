@@ -36,6 +36,11 @@ class Pacing:
         """When the bucket is full again: each flush moves it by one refill."""
         self._taken_at = -math.inf
 
+    @property
+    def keeps_apart(self) -> bool:
+        """Whether two flushes in one window do harm."""
+        return self._limits.pause_s > 0
+
     def emptied(self, now: float) -> None:
         """Another one may have used the bucket up by `now`."""
         self._full_at = now + self._limits.burst * self._limits.refill_s

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from channel.clock import Clock
 from channel.delivery_states import Event, Policy
@@ -26,6 +27,7 @@ from harness_adapters.claude.framing import (
 )
 from harness_adapters.claude.pacing import Pacing
 from harness_adapters.claude.pipe import OutputPipe, ReaderGone
+from harness_adapters.claude.transcript import TranscriptUnreadable, was_passed_on
 from waiters import status
 from waiters.age import age_in_words
 from waiters.background import background_tasks
@@ -33,6 +35,12 @@ from waiters.receiver import ReceiverEnded, Waiter
 
 BLOCKED_AFTER_S = 10.0
 """A reader takes a flush within milliseconds; one that has not for so long is reported."""
+
+PASSED_ON_S_MAX = 5.0
+"""How long the next flush waits for the last one's event, in which it would be cut. On a busy machine Monitor closed
+its window of 200 ms more than a second late; an event that is not there by then was dropped, and is looked for."""
+
+PASSED_ON_LOOK_S = 0.1
 
 _STREAM_ENDED = "the stream ended, and it does not stand whole in the transcript"
 
@@ -80,6 +88,10 @@ class MonitorSession:
         self._waiter = waiter
         self._prepared: dict[int, FramedDelivery] = {}
         self._is_blocked = False
+        self._last_flush: _Flush | None = None
+        """Of which it is not known that its event was made."""
+        self._transcript_tells: bool | None = None
+        """Whether the transcript holds what Monitor passes on; None until the first flush was looked for."""
 
     async def ready(self) -> None:
         """Monitor takes a flush now. What comes meanwhile goes out with it."""
@@ -138,6 +150,7 @@ class MonitorSession:
         )
 
     async def _flush(self, parts: Sequence[Part]) -> None:
+        self._last_flush = _Flush(self._place(), parts[-1].lines[0])
         await self._pipe.write(flush_bytes(parts))
         self._monitor.pacing.flushed(self._clock.monotonic())
         await self._wait_taken()
@@ -163,6 +176,25 @@ class MonitorSession:
         wait_s = self._monitor.pacing.next_flush_at() - self._clock.monotonic()
         if wait_s > 0:
             await self._clock.sleep(wait_s)
+        await self._wait_passed_on()
+
+    async def _wait_passed_on(self) -> None:
+        """Wait until Monitor has made its event of the last flush, where the transcript tells."""
+        flush, self._last_flush = self._last_flush, None
+        if flush is None or not flush.place or not self._monitor.pacing.keeps_apart or self._transcript_tells is False:
+            return
+        place = json.loads(flush.place)
+        until = self._clock.monotonic() + PASSED_ON_S_MAX
+        while self._clock.monotonic() < until and not self._pipe.is_dead():
+            try:
+                if was_passed_on(Path(place["transcript"]), place["offset"], flush.last_header):
+                    self._transcript_tells = True
+                    return
+            except TranscriptUnreadable:
+                return
+            await self._clock.sleep(PASSED_ON_LOOK_S)
+        if self._transcript_tells is None:
+            self._transcript_tells = False
 
     def _frame(self, delivery: PendingDelivery) -> FramedDelivery:
         message = delivery.message
@@ -185,6 +217,13 @@ class MonitorSession:
         except OSError:
             offset = 0
         return json.dumps({"transcript": str(path), "offset": offset})
+
+
+class _Flush(NamedTuple):
+    """`place`: where the transcript ended before it, as in a hand-over; `last_header`: of its last part."""
+
+    place: str
+    last_header: str
 
 
 def _outcome(delivery: OpenDelivery, shown: Shown, now_ms: int) -> Outcome | None:

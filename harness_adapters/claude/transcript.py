@@ -54,6 +54,19 @@ def find_deliveries(
     return [whole for lines in lines_of_task.values() for whole in whole_deliveries(lines)]
 
 
+def was_passed_on(transcript: Path, offset: int, line: str) -> bool:
+    """Whether an event with this line stands there after `offset` bytes, in the session's queue or shown.
+
+    Raises:
+        TranscriptUnreadable
+    """
+    return any(
+        line in text.split("\n")
+        for texts_of in (_queued_texts, _shown_texts)
+        for _, text in _events(transcript, offset, texts_of)
+    )
+
+
 def _events(transcript: Path, offset: int, texts_of: Callable[[Any], list[str]]) -> Iterator[tuple[str, str]]:
     """Task id and text of each event in the records that `texts_of` knows, in the order of the file."""
     for line in _lines(transcript, offset):
