@@ -19,6 +19,9 @@ KILLS_A_SEND = 0.3
 KILL_WITHIN_S = (0.03, 0.3, 2.0)
 """Of a send, one of these at most: amid the hand-over, amid its answer or showing, amid a look or a new start."""
 
+WAIT_MAX = 8
+"""So many messages wait at most: else the blows would meet those that wait, and few that are on their way."""
+
 BODIES = (
     "short",
     "",

@@ -31,7 +31,7 @@ from tests.real.agent_channel import (
 )
 from tests.real.claude_rig import POLL_S, StreamSession, arm_monitor
 from tests.real.codex_home import command_line
-from tests.real.random_kills import RandomKills
+from tests.real.random_kills import WAIT_MAX, RandomKills
 from tests.real.seen_verdict import Showing, Verdict, judge
 
 TELL, WORK = "tell them how it goes", "count to a million"
@@ -44,10 +44,7 @@ RECONNECTS = 0.5
 """The part of the times in which the person who finds the server dead reconnects it: Claude Code starts one again at a
 tool call, but gives up one that died as it started ("not connected")."""
 
-WAIT_MAX = 8
-"""So many messages wait at most: a Monitor takes fewer than are sent, and the blows are to meet those on their way."""
-
-SETTLED_S_MAX = 120
+SETTLED_S_MAX = 300
 IN_ALL_S = (60, 3)
 """The most that a campaign takes: the start, and each message."""
 
