@@ -12,9 +12,9 @@ from channel.conversation import Conversation
 from channel.database import Database
 from channel.deliveries import Deliveries
 from channel.delivery_states import Event, Policy, State
-from channel.errors import HeldByAnother, LeaseHeld, NameTaken, UnknownRole
+from channel.errors import HeldByAnother, LeaseHeld, NameTaken, NobodyElse, SentToSelf, UnknownRole
 from channel.leases import Leases
-from channel.membership import Caller, Membership
+from channel.membership import Caller, Membership, OwnRole
 from channel.messages import HandOver, Outcome
 from channel.names import check_name, check_text, normalized
 from channel.presence import PERSON
@@ -80,17 +80,31 @@ class People:
         self, who: Caller, room: str, room_id: int, to: Sequence[str] | None, name: str | None
     ) -> None:
         own = next((role for role in await self._membership.roles_of(who.address) if role.room_id == room_id), None)
+        is_named_so = own is not None and name in (None, own.name)
+        if not is_named_so:  # else the sending itself checks, before it stores anything
+            await self._require_recipients(room, room_id, to, own)
         if own is not None:
             await self._membership.recognise(who)
             if name is not None and normalized(name) != own.name:
                 await self._rename(who, room, name)
             return
         name = check_name(DEFAULT_NAME if name is None else name, "role")
-        there = [view.name for view in await self._membership.roles_in(room_id)]
-        for recipient in to or ():
-            if normalized(recipient) not in there:
-                raise UnknownRole(room, recipient, there)
         await self._membership.join(who, room, name, None, take_over=False)
+
+    async def _require_recipients(self, room: str, room_id: int, to: Sequence[str] | None, own: OwnRole | None) -> None:
+        """Who can be sent to nobody gets no role and no other name. Raises UnknownRole, SentToSelf, NobodyElse."""
+        others = [
+            view for view in await self._membership.roles_in(room_id) if own is None or view.role_id != own.role_id
+        ]
+        names = [view.name for view in others]
+        for recipient in map(normalized, to or ()):
+            if own is not None and recipient == own.name:
+                raise SentToSelf(recipient)
+            if recipient not in names:
+                now = await self._database.read_one(sql("now_called"), {"room_id": room_id, "name": recipient})
+                raise UnknownRole(room, recipient, names, now["name"] if now else None)
+        if not to and all(view.long_absent for view in others):
+            raise NobodyElse(room, names)
 
     async def _rename(self, who: Caller, room: str, name: str) -> None:
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 
 from channel.conversation import Conversation, Said
-from channel.errors import ChannelError
+from channel.errors import ChannelError, StoreBusy, StoreFull, StoreReadOnly
 from channel.names import TEXT_CHARACTERS_MAX
 from channel.wakeups import wait_for_change
 from harness_adapters.claude.pipe import OutputPipe, ReaderGone
@@ -79,17 +79,27 @@ async def _print_as_it_comes(channel: Channel, pipe: OutputPipe, options: argpar
     seen = await channel.database.data_version()  # before what it tells of
     messages = await conversation.page(options.room, options.limit, characters)
     last_id = 0
+    unrecorded: Sequence[Said] = ()
     while True:
         if messages:
             blank = "" if options.json else "\n"
             printed = blank.join(_printed(each, options) for each in messages)
             await pipe.write(f"{blank if last_id else ''}{printed}".encode())
-            if is_terminal():
-                await note_shown_in(channel, messages)
+            unrecorded = [*unrecorded, *messages] if is_terminal() else ()
             last_id = messages[-1].message_id
         else:
             seen = await wait_for_change(channel.database, channel.clock, seen, LOOK_S)
+        unrecorded = await _unrecorded(channel, unrecorded)
         messages = await conversation.after(options.room, last_id, READ_AT_ONCE, characters)
+
+
+async def _unrecorded(channel: Channel, shown: Sequence[Said]) -> Sequence[Said]:
+    """Record that they were shown; those for which that can't be written now, which is no reason to show no more."""
+    try:
+        await note_shown_in(channel, shown)
+    except (StoreBusy, StoreFull, StoreReadOnly):
+        return shown
+    return ()
 
 
 def _printed(said: Said, options: argparse.Namespace) -> str:

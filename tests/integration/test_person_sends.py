@@ -9,6 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
+from channel.database import BUSY_TIMEOUT_MS
 from channel.inspection import Inspection
 from channel.wakeups import bells_folder, open_bell
 from harness_adapters.composition import Channel
@@ -119,6 +120,26 @@ class TestAnswersToAPerson:
                 await run.wait_for_output("Are you done?")
                 await answer(channel, "Nearly.")
                 await run.wait_for_output("Nearly.")
+                while state_to_person(stuck) != "accepted":  # noqa: ASYNC110 - another process says so
+                    await anyio.sleep(0.02)
+
+    @pytest.mark.fault("F39")
+    async def test_tail_goes_on_while_the_file_is_locked_and_says_what_was_shown_after_it(
+        self, stuck: Stuck, channel: Channel
+    ) -> None:
+        stuck.done("send", "hall", "planner", "Are you done?")
+        tail = terminal(command(stuck, "tail", "hall"), env=environment(stuck), cwd=stuck.database.parent)
+        with anyio.fail_after(SOON_S), closing(sqlite3.connect(stuck.database, isolation_level=None)) as other:
+            async with tail as run:
+                await run.wait_for_output("Are you done?")
+                await answer(channel, "Nearly.")
+                other.execute("BEGIN IMMEDIATE")  # between the message and the note that it was shown
+                await run.wait_for_output("Nearly.")
+                await anyio.sleep(BUSY_TIMEOUT_MS / 1_000 + 1)  # SQLite itself waits so long
+                assert run.process.returncode is None
+                other.execute("ROLLBACK")
+                await answer(channel, "Now.")
+                await run.wait_for_output("Now.")
                 while state_to_person(stuck) != "accepted":  # noqa: ASYNC110 - another process says so
                     await anyio.sleep(0.02)
 

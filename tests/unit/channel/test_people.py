@@ -3,7 +3,7 @@
 import pytest
 
 from channel.delivery_states import Event, Policy
-from channel.errors import BadName, HeldByAnother, UnknownRole, UnknownRoom
+from channel.errors import BadName, HeldByAnother, NobodyElse, SentToSelf, UnknownRole, UnknownRoom
 from channel.messages import HandOver
 from channel.people import DEFAULT_NAME, People, person
 from tests.unit.world import Channel, World, claude, codex
@@ -84,6 +84,37 @@ async def test_what_can_not_be_sent_makes_no_role_and_no_room(
 
     assert await names(channel) == ["boss", "worker"]
     assert len(await channel.database.read("SELECT * FROM rooms")) == 1
+
+
+@pytest.mark.fault("F4")
+@pytest.mark.parametrize(
+    ("to", "error"),
+    [(["nobody"], UnknownRole), (["boss", "nobody"], UnknownRole), (["kim"], SentToSelf), (None, NobodyElse)],
+)
+@pytest.mark.parametrize("has_role", [False, True])
+async def test_what_can_not_be_sent_to_anybody_changes_no_name(
+    channel: Channel, people: People, to: list[str] | None, error: type[Exception], has_role: bool
+) -> None:
+    if has_role:
+        await people.send(KIM, "hall", "one", ["boss"], "kim")
+    elif error is SentToSelf:
+        error = UnknownRole
+    if error is NobodyElse:
+        await channel.membership.leave("ann", None)
+        await channel.membership.leave("thread", None)
+    before = await names(channel)
+    with pytest.raises(error):
+        await people.send(KIM, "hall", "two", to, "lee")
+
+    assert await names(channel) == before
+
+
+async def test_a_role_that_has_another_name_now_is_told_to_who_has_no_role_yet(
+    channel: Channel, people: People
+) -> None:
+    await channel.membership.rename("ann", "chief", None)
+    with pytest.raises(UnknownRole, match="chief"):
+        await people.send(KIM, "hall", "text", ["boss"])
 
 
 async def test_a_room_that_is_not_there_is_told_with_those_that_are(people: People) -> None:
