@@ -120,8 +120,9 @@ class Database:
                         await transaction.run("COMMIT")
                     passing(Place.COMMITTED, of)
                 except BaseException:
-                    with suppress(sqlite3.Error):
-                        await transaction.run("ROLLBACK")
+                    if transaction.has_begun:
+                        with suppress(sqlite3.Error):
+                            await transaction.run("ROLLBACK")
                     raise
                 await self._checkpoint_when_due()
 

@@ -206,6 +206,22 @@ async def test_a_transaction_that_raises_leaves_nothing(path: Path) -> None:
     assert rooms(path) == ["next"]
 
 
+@pytest.mark.fault("F53")
+@pytest.mark.parametrize("schema", [NEWEST, 99])
+async def test_a_transaction_that_raises_before_its_first_statement_locks_nobody_out(path: Path, schema: int) -> None:
+    async with open_database(path, durable=False) as database:
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as other:
+            other.execute(f"PRAGMA user_version={schema}")
+            with pytest.raises(LookupError):
+                async with database.transaction():
+                    raise LookupError
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(LookupError):
+                async with database.transaction():
+                    raise LookupError
+            other.execute("ROLLBACK")
+
+
 async def test_a_caller_that_is_cancelled_at_any_instant_leaves_no_transaction_open(path: Path) -> None:
     """aiosqlite left 53 of 300 open without the shield (measured with 0.22.1)."""
     seed = 20_260_101
