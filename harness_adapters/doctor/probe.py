@@ -4,6 +4,7 @@ The doctor joins the room under a name of its own, as a session of a harness tha
 tools, and hears through the same streamer. At the end it leaves, and what was not handed over is dropped.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -37,6 +38,11 @@ SEEN_AFTER_ANSWER_S = 15.0
 
 LEAVE_S_MAX = 5.0
 
+ID_CHARACTERS = 8
+"""Of a doctor's name: no two probe at the same time under one."""
+
+_DOCTOR = re.compile(rf"doctor-[0-9a-f]{{{ID_CHARACTERS}}}")
+
 OnProgress = Callable[[str], None]
 """Called with how it stands with each role that has not answered yet; "" at the end."""
 
@@ -53,7 +59,9 @@ async def probe(
     Raises CantProbe, StoreUnavailable.
     """
     async with open_channel(database, durable=True, create=False) as channel:
-        seats = _chosen(await channel.membership.seats(), roles, room)
+        held = await channel.membership.seats()
+        seats = _chosen(held, roles, room)
+        await _leave_for_killed(channel, held)
         probing = _Probing(channel, seats)
         try:
             return await probing.run(within_s, on_progress)
@@ -79,13 +87,21 @@ def _chosen(seats: Sequence[Seat], roles: Sequence[str], room: str | None) -> li
     return [by_room[fitting[0]][name] for name in dict.fromkeys(roles)]
 
 
+async def _leave_for_killed(channel: Channel, held: Sequence[Seat]) -> None:
+    """A doctor that was killed could not leave, and each message to all would wait for it for a week."""
+    for seat in held:
+        if _DOCTOR.fullmatch(seat.role.name) and seat.role.harness == OTHER_HARNESS and not seat.role.connected:
+            with suppress(NotPossible):  # another doctor did just the same
+                await channel.membership.leave(seat.role.address, seat.room)
+
+
 class _Probing:
     """One run: joins, listens, sends, looks, and leaves."""
 
     def __init__(self, channel: Channel, seats: Sequence[Seat]) -> None:
         self._channel = channel
         self._room = seats[0].room
-        self._name = f"doctor-{channel.ids.new_id()[:8]}"
+        self._name = f"doctor-{channel.ids.new_id()[:ID_CHARACTERS]}"
         self._probed = [Probed(seat, probe_message(self._name, self._room, channel.ids)) for seat in seats]
         process = channel.process.to_text()
         self._caller = Caller(keyed_address(process), OTHER_HARNESS, process, process)

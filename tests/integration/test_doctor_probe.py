@@ -163,6 +163,26 @@ async def test_ctrl_c_ends_a_probe_with_130_and_leaves_nothing_behind(tmp_path: 
     assert set(roles) == {BOB, PEER}
 
 
+async def test_what_a_killed_probe_left_behind_is_put_away_by_the_next(tmp_path: Path) -> None:
+    """A session called nearly so stays: only a doctor's name, of a process that is gone, is a doctor's."""
+    with anyio.fail_after(LIMIT_S):
+        async with claude_stand_in(tmp_path) as claude:
+            await claude.join(BOB)
+            async with claude.monitor():
+                await claude.until_active()
+                command = [*COMMAND_LINE, "--db", str(claude.database), "doctor", "--probe", BOB]
+                async with await anyio.open_process(
+                    command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                ) as doctor:
+                    [(_, text)] = await claude.until_shown(1)
+                    doctor.kill()
+                left = doctor_in(text)
+                assert left in await claude.channel.roles()
+                await probe(claude.database, [BOB], None, SOON_S, lambda _: None)
+            roles = await claude.channel.roles()
+    assert set(roles) == {BOB, PEER}
+
+
 async def test_a_probe_says_what_it_is_and_holds_what_is_easily_harmed() -> None:
     message = probe_message("doctor-1", ROOM, FakeIds())
     assert utf16_units(message.text) > 3_000
