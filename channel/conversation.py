@@ -1,6 +1,7 @@
 """What was said in a room, a page at a time, with what became of each delivery. It only reads."""
 
 import json
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from channel.database import Database, Row
@@ -81,8 +82,7 @@ class Conversation:
                 "limit": limit,
             },
         )
-        deliveries = await self._deliveries_of([row["message_id"] for row in rows])
-        return tuple(_said(row, deliveries.get(row["message_id"], [])) for row in reversed(rows))
+        return await self._said(rows[::-1])
 
     async def after(self, room: str, message_id: int, limit: int, characters: int) -> tuple[Said, ...]:
         """The messages of a room that came after one, the oldest first; as `page` else."""
@@ -90,8 +90,12 @@ class Conversation:
             sql("said_after"),
             {"room": normalized(room), "after_id": message_id, "characters": characters, "limit": limit},
         )
-        deliveries = await self._deliveries_of([row["message_id"] for row in rows])
-        return tuple(_said(row, deliveries.get(row["message_id"], [])) for row in rows)
+        return await self._said(rows)
+
+    async def of(self, message_ids: Sequence[int], characters: int) -> tuple[Said, ...]:
+        """These messages, the oldest first, without those that are gone; as `page` else."""
+        given = {"message_ids": json.dumps(message_ids), "characters": characters}
+        return await self._said(await self._database.read(sql("said"), given))
 
     async def last_before(self, wall_clock_ms: int) -> int:
         """The newest message of all rooms that was sent before a time; 0: there is none."""
@@ -104,6 +108,10 @@ class Conversation:
         if row is None:
             raise UnknownRoom(room, [each.name for each in await self.rooms(ROOMS_NAMED_MAX)])
         return int(row["room_id"])
+
+    async def _said(self, rows: Sequence[Row]) -> tuple[Said, ...]:
+        deliveries = await self._deliveries_of([row["message_id"] for row in rows])
+        return tuple(_said(row, deliveries.get(row["message_id"], [])) for row in rows)
 
     async def _deliveries_of(self, message_ids: list[int]) -> dict[int, list[OnItsWay]]:
         found: dict[int, list[OnItsWay]] = {}

@@ -182,6 +182,18 @@ WHERE role_id = :role_id AND state = 'pending'
 RETURNING message_id, (SELECT m.sender_role_id FROM messages m WHERE m.message_id = deliveries.message_id)
   AS sender_role_id;
 
+-- mark_given_before: what waits for a role and was given to its session before, as another role of the room, is shown
+-- as a repeat
+UPDATE deliveries SET repeats = repeats + 1
+WHERE role_id = :role_id AND state = 'pending' AND EXISTS (SELECT 1 FROM deliveries g
+  WHERE g.message_id = deliveries.message_id AND g.address IN (SELECT c.address FROM connections own
+    JOIN connections c ON c.address = own.address OR c.session_id = own.session_id WHERE own.address = :address));
+
+-- withdraw_given_before: what waits for a role and whose key its thread was given before, as another role of the room
+UPDATE deliveries SET state = :state, last_event = :event, detail = :detail, changed_at_ms = :now_ms
+WHERE role_id = :role_id AND state = 'pending' AND EXISTS (SELECT 1 FROM deliveries g
+  WHERE g.message_id = deliveries.message_id AND g.address = :address);
+
 -- is_held: whether a registration is in force
 SELECT 1 FROM roles WHERE role_id = :role_id AND ended_at_ms IS NULL;
 
@@ -349,6 +361,12 @@ SELECT m.message_id, m.sender, m.sender_role_id, m.reply_to, m.created_at_ms,
   substr(m.text, 1, :characters) AS text_begins, length(m.text) AS text_characters
 FROM messages m WHERE m.room_id = (SELECT room_id FROM rooms WHERE name = :room) AND m.message_id > :after_id
 ORDER BY m.message_id LIMIT :limit;
+
+-- said: the messages of a JSON array of ids, the oldest first, as in said_in_room
+SELECT m.message_id, m.sender, m.sender_role_id, m.reply_to, m.created_at_ms,
+  substr(m.text, 1, :characters) AS text_begins, length(m.text) AS text_characters
+FROM messages m WHERE m.message_id IN (SELECT value FROM json_each(:message_ids))
+ORDER BY m.message_id;
 
 -- last_before: the newest message that was sent before a time
 SELECT message_id FROM messages WHERE created_at_ms < :before_ms ORDER BY created_at_ms DESC, message_id DESC LIMIT 1;

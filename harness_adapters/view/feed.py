@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from channel.errors import StoreUnavailable
 from harness_adapters.composition import Channel
-from harness_adapters.view.snapshots import PAGE_MESSAGES, JsonObject, Snapshots
+from harness_adapters.view.snapshots import PAGE_MESSAGES, JsonObject, Snapshots, is_settled
 
 POLL_S = 0.5
 """How soon a page shows what another process wrote."""
@@ -32,16 +32,23 @@ class TooManyPages(Exception):
         super().__init__(f"{PAGES_MAX} pages show this channel already: close one of them.")
 
 
+UNSETTLED_MAX = 50
+"""Of the messages that have left the newest ones, so many are still followed: the newest of them."""
+
 _NO_TROUBLE = '{"text": ""}'
 
 
 @dataclass
 class _Page:
-    """One open page, and what it has been sent."""
+    """One open page, and what it has been sent.
+
+    `messages`: those that are followed. `unsettled`: of those, to which something may happen yet.
+    """
 
     room: str
     sent: dict[str, str] = field(default_factory=lambda: {"trouble": _NO_TROUBLE})
     messages: dict[int, str] = field(default_factory=dict)
+    unsettled: set[int] = field(default_factory=set)
 
 
 class Feed:
@@ -112,8 +119,27 @@ class Feed:
         return [
             *_if_new(page, "rooms", rooms),
             *_if_new(page, "stuck", await self._snapshots.stuck()),
-            *_messages(page, await self._snapshots.messages(page.room)),
+            *await self._messages(page),
         ]
+
+    async def _messages(self, page: _Page) -> list[bytes]:
+        """Those that are new or have changed, of the newest and of the unsettled ones before them.
+
+        `is_all`: the page shows these and nothing else from now on; it is new, or more came at once than are read.
+        """
+        newest = await self._snapshots.messages(page.room)
+        ids = {message["message_id"] for message in newest}
+        is_all = "messages" not in page.sent or not (page.messages.keys() & ids or not ids)
+        before = [] if is_all else sorted(page.unsettled - ids)[-UNSETTLED_MAX:]
+        followed = [*(await self._snapshots.messages_of(before) if before else []), *newest]
+        texts = {message["message_id"]: json.dumps(message) for message in followed}
+        changed = [text for message_id, text in texts.items() if is_all or page.messages.get(message_id) != text]
+        page.messages, page.sent["messages"] = texts, ""
+        page.unsettled = {message["message_id"] for message in followed if not is_settled(message)}
+        if not changed and not is_all:
+            return []
+        head = json.dumps({"room": page.room, "is_all": is_all, "are_older": len(newest) == PAGE_MESSAGES})
+        return [_event("messages", f'{head[:-1]}, "messages": [{", ".join(changed)}]}}')]
 
     async def _what_time_changes(self, page: _Page) -> list[bytes]:
         """Sessions end and leases run out; minutes begin. That the hour follows a new message so late is enough."""
@@ -130,21 +156,6 @@ def _if_new(page: _Page, name: str, snapshot: JsonObject) -> list[bytes]:
         return []
     page.sent[name] = text
     return [_event(name, text)]
-
-
-def _messages(page: _Page, window: list[JsonObject]) -> list[bytes]:
-    """Those of the newest messages that are new or have changed.
-
-    `is_all`: the page shows these and nothing else from now on; it is new, or more came at once than are read.
-    """
-    texts = {message["message_id"]: json.dumps(message) for message in window}
-    is_all = "messages" not in page.sent or not (page.messages.keys() & texts.keys() or not texts)
-    changed = [text for message_id, text in texts.items() if is_all or page.messages.get(message_id) != text]
-    page.messages, page.sent["messages"] = texts, ""
-    if not changed and not is_all:
-        return []
-    head = json.dumps({"room": page.room, "is_all": is_all, "are_older": len(window) == PAGE_MESSAGES})
-    return [_event("messages", f'{head[:-1]}, "messages": [{", ".join(changed)}]}}')]
 
 
 def _event(name: str, json_text: str) -> bytes:

@@ -1,10 +1,11 @@
 """What the page shows, as JSON: the channel's own readings, each no larger than its bound. Names are those of
 `channel/conversation.py`, `channel/inspection.py` and `channel/presence.py`; times are wall-clock milliseconds."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from channel.conversation import Conversation, OnItsWay
+from channel.conversation import Conversation, OnItsWay, Said
 from channel.delivery_states import TABLES, Event, Policy, State
 from channel.errors import UnknownDelivery
 from channel.inspection import Inspected, Inspection
@@ -25,6 +26,8 @@ STUCK_MAX = 20
 """A person decides about them one by one."""
 
 JsonObject = dict[str, Any]
+
+_SETTLED = frozenset({State.SEEN, State.WITHDRAWN})
 
 _LOOKED_FOR = frozenset({State.HANDED_OVER, State.ACCEPTED, State.UNCERTAIN, State.CONFLICT})
 
@@ -54,7 +57,11 @@ class Snapshots:
     async def messages(self, room: str, before_message_id: int = ID_MAX) -> list[JsonObject]:
         """PAGE_MESSAGES of a room before one, oldest first; fewer: there is none before them."""
         page = await self._conversation.page(room, PAGE_MESSAGES, TEXT_CHARACTERS, before_message_id)
-        return [{**said._asdict(), "deliveries": [_delivery(each) for each in said.deliveries]} for said in page]
+        return [_message(said) for said in page]
+
+    async def messages_of(self, message_ids: Sequence[int]) -> list[JsonObject]:
+        """These messages, oldest first, without those that are gone."""
+        return [_message(said) for said in await self._conversation.of(message_ids, TEXT_CHARACTERS)]
 
     async def text(self, message_id: int) -> JsonObject:
         """A whole text. Raises UnknownMessage."""
@@ -104,6 +111,15 @@ def _role(seat: Seat) -> JsonObject:
         "detail": role.detail,
         "waiting": role.waiting,
     }
+
+
+def is_settled(message: JsonObject) -> bool:
+    """Whether nothing more is expected to happen to it."""
+    return all(State(delivery["state"]) in _SETTLED for delivery in message["deliveries"])
+
+
+def _message(said: Said) -> JsonObject:
+    return {**said._asdict(), "deliveries": [_delivery(each) for each in said.deliveries]}
 
 
 def _delivery(delivery: OnItsWay) -> JsonObject:

@@ -31,7 +31,8 @@ export class Conversation {
   }
 
   /** The new and changed messages of the feed; `is_all`: nothing else is to be shown. */
-  show({ room, is_all: isAll, are_older: areOlder, messages }) {
+  show({ room, is_all: isAll, are_older: areOlder, messages: sent }) {
+    const messages = isAll ? sent : sent.filter(({ message_id: id }) => !this.#isLeftOut(id));
     const wasNearEnd = isNearEnd();
     const isOtherRoom = room !== this.room;
     const added = messages.filter((message) => !this.#messages.has(message.message_id));
@@ -56,6 +57,11 @@ export class Conversation {
   showPolicy(policy) {
     setText(byId("policy"), policy);
     byId("policy").hidden = !policy;
+  }
+
+  /** Before those that are shown, as long as nobody asks for them. */
+  #isLeftOut(messageId) {
+    return this.#areOlder && messageId < Math.min(...this.#messages.keys());
   }
 
   #put(messages) {
@@ -186,13 +192,17 @@ class DeliveryRow {
   }
 
   update(delivery) {
+    this.#showState(delivery);
+    const shown = JSON.stringify(delivery);
+    if (this.shown !== undefined && this.shown !== shown) this.#load(delivery.delivery_id);
+    this.shown = shown;
+  }
+
+  #showState(delivery) {
     this.element.dataset.state = delivery.state;
     setText(this.#state, nameOf(delivery.state));
     setText(this.#steps, stepsOf(delivery, this.#sentAtMs));
     setText(this.#why, delivery.detail);
-    const shown = JSON.stringify(delivery);
-    if (this.shown !== undefined && this.shown !== shown) this.#load(delivery.delivery_id);
-    this.shown = shown;
   }
 
   async #load(deliveryId) {
@@ -204,6 +214,7 @@ class DeliveryRow {
       this.details.append(this.#record.element);
     }
     this.#record.update(delivery);
+    this.#showState(delivery); // an older message's is not followed
   }
 }
 

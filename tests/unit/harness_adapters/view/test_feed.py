@@ -117,6 +117,21 @@ async def test_more_than_a_page_at_once_is_sent_as_a_new_beginning(view: View) -
         assert (messages["is_all"], messages["are_older"], len(messages["messages"])) == (True, True, PAGE_MESSAGES)
 
 
+async def test_what_becomes_of_a_message_that_is_among_the_newest_no_more_comes_too(view: View) -> None:
+    """Else a page that stays open would go on to say that it waits."""
+    async with opened(view) as page, open_channel(view.stuck.database, durable=False, clock=view.clock) as other:
+        for _ in range(2):  # less than a page at once
+            for number in range(PAGE_MESSAGES - 10):
+                sent = await other.sending.send("session:planner", f"message {number}", ["reviewer"], None)
+            await page.all_of(2)
+        await view.page.post("/api/deliveries/3/drop")
+        changed = (await page.all_of(2))["messages"]
+        [message] = changed["messages"]
+        assert (message["message_id"], message["deliveries"][0]["state"]) == (3, "withdrawn")
+        assert sent.message_id - 3 > PAGE_MESSAGES
+        assert not changed["is_all"]
+
+
 async def test_a_long_text_is_cut_and_says_how_long_it_is(view: View) -> None:
     async with opened(view) as page, open_channel(view.stuck.database, durable=False, clock=view.clock) as other:
         await other.sending.send("session:planner", "x" * 1_000_000, ["reviewer"], None)
