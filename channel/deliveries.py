@@ -21,7 +21,7 @@ from channel.leases import Lease, Leases
 from channel.look_schedule import look_after_s
 from channel.messages import ID_MAX, HandOver, Message, OpenDelivery, Outcome, PendingDelivery
 from channel.queries import sql
-from channel.withdrawals import withdraw_pending
+from channel.withdrawals import settle_given_before, withdraw_pending
 
 ABSENCE_GRACE_MS = 30_000
 """A key that is in neither place may be on its way from one to the other: a 6 s hook was measured
@@ -279,7 +279,10 @@ class Deliveries:
             return State.PENDING
         await transaction.run(sql("follow_role"), {"delivery_id": delivery_id, "role_id": owed["role_id"]})
         if owed["ended_at_ms"] is None:
-            return State.PENDING
+            await settle_given_before(transaction, owed["role_id"], self._clock.now_ms())
+            row = await transaction.one(sql("delivery_state"), {"delivery_id": delivery_id})
+            assert row is not None
+            return State(row["state"])
         await withdraw_pending(transaction, owed["room_id"], owed["role_id"], owed["name"], self._clock.now_ms())
         return State.WITHDRAWN
 

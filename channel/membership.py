@@ -16,7 +16,7 @@ from channel.errors import AlreadyJoined, HeldByAnother, NameTaken, NotJoined, R
 from channel.names import check_name, check_policy, normalized
 from channel.presence import Presence, RoleView
 from channel.queries import sql
-from channel.withdrawals import notify, withdraw_pending
+from channel.withdrawals import notify, settle_given_before, withdraw_pending
 
 UNANSWERED_MAX = 20
 """Told to who takes a role over; older ones are history."""
@@ -255,6 +255,7 @@ class Membership:
             heir = {"role_id": holder.role_id, "new_role_id": role.role_id}
             await transaction.run(sql("name_heir"), heir)
             await transaction.run(sql("move_pending"), heir)
+            await settle_given_before(transaction, role.role_id, self._clock.now_ms())
             if holder.connected:
                 await notify(transaction, room_id, holder.role_id, str(RoleLost(room, name)), self._clock.now_ms())
         return role, holder

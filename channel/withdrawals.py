@@ -1,4 +1,6 @@
-"""What waits for a role that left is withdrawn, and its senders are told by a notice of the channel itself."""
+"""What waits for a role that left is withdrawn, and its senders are told by a notice of the channel itself; what a
+session was given already is given again only as a repeat, or not at all.
+"""
 
 from collections.abc import Sequence
 
@@ -29,6 +31,23 @@ async def withdraw_pending(transaction: Transaction, room_id: int, role_id: int,
         if await transaction.one(sql("is_held"), {"role_id": sender_role_id}):
             await notify(transaction, room_id, sender_role_id, _not_delivered(name, sorted(message_ids)), now_ms)
     return len(rows)
+
+
+async def settle_given_before(transaction: Transaction, role_id: int, now_ms: int) -> None:
+    """What follows to a role whose session was given its own copy of it, a message to all, as another role before.
+
+    Claude Code is shown it as a repeat. A Codex thread knows a message by its key, and no key is added twice.
+    """
+    await transaction.run(
+        sql("settle_given_before"),
+        {
+            "role_id": role_id,
+            "state": next_state(Policy.QUEUE, State.PENDING, Event.RECIPIENT_LEFT).value,
+            "event": Event.RECIPIENT_LEFT.value,
+            "detail": "the thread that took this role over was given the same message before, as another role",
+            "now_ms": now_ms,
+        },
+    )
 
 
 async def notify(transaction: Transaction, room_id: int, role_id: int, text: str, now_ms: int) -> None:

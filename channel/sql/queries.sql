@@ -182,17 +182,19 @@ WHERE role_id = :role_id AND state = 'pending'
 RETURNING message_id, (SELECT m.sender_role_id FROM messages m WHERE m.message_id = deliveries.message_id)
   AS sender_role_id;
 
--- mark_given_before: what waits for a role and was given to its session before, as another role of the room, is shown
--- as a repeat
-UPDATE deliveries SET repeats = repeats + 1
-WHERE role_id = :role_id AND state = 'pending' AND EXISTS (SELECT 1 FROM deliveries g
-  WHERE g.message_id = deliveries.message_id AND g.address IN (SELECT c.address FROM connections own
-    JOIN connections c ON c.address = own.address OR c.session_id = own.session_id WHERE own.address = :address));
-
--- withdraw_given_before: what waits for a role and whose key its thread was given before, as another role of the room
+-- settle_given_before: what waits for a role and was given to its session before, as another role of the room: a repeat
+-- for Claude Code; withdrawn for a Codex thread, which holds the message's key
+UPDATE deliveries SET repeats = 1
+WHERE role_id = :role_id AND state = 'pending' AND repeats = 0 AND EXISTS (SELECT 1
+  FROM roles r JOIN connections own ON own.connection_id = r.connection_id AND own.harness <> 'codex'
+    JOIN connections c ON c.address = own.address OR c.session_id = own.session_id
+    JOIN deliveries given ON given.message_id = deliveries.message_id AND given.address = c.address
+  WHERE r.role_id = :role_id);
 UPDATE deliveries SET state = :state, last_event = :event, detail = :detail, changed_at_ms = :now_ms
-WHERE role_id = :role_id AND state = 'pending' AND EXISTS (SELECT 1 FROM deliveries g
-  WHERE g.message_id = deliveries.message_id AND g.address = :address);
+WHERE role_id = :role_id AND state = 'pending' AND EXISTS (SELECT 1
+  FROM roles r JOIN connections own ON own.connection_id = r.connection_id AND own.harness = 'codex'
+    JOIN deliveries given ON given.message_id = deliveries.message_id AND given.address = own.address
+  WHERE r.role_id = :role_id);
 
 -- is_held: whether a registration is in force
 SELECT 1 FROM roles WHERE role_id = :role_id AND ended_at_ms IS NULL;
