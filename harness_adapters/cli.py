@@ -77,12 +77,22 @@ def _write_help() -> None:
 def _run(arguments: Sequence[str] | None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.version:
+        return _show_version()
     if options.command is None:
         parser.print_help()
         return EXIT_USAGE
     module = import_module(f"harness_adapters.commands.{COMMANDS[options.command].module}")
     status: int = module.run(options.db, options.arguments)
     return status
+
+
+def _show_version() -> int:
+    from importlib.metadata import version  # the commands need neither
+
+    from harness_adapters.commands.output import PROGRAM, show
+
+    return show(f"{PROGRAM} {version(PROGRAM)}\n")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -98,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--db", type=Path, help="the channel's file (default: AGENT_CHANNEL_DB, or ~/.agent-channel/channel.db)"
     )
+    parser.add_argument("--version", action="store_true", help="print the version of this package, and exit")
     parser.add_argument("command", nargs="?", choices=COMMANDS, metavar="COMMAND")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     return parser

@@ -38,6 +38,7 @@ def _whole_parser() -> argparse.ArgumentParser:
 
     whole = argparse.ArgumentParser(prog=PROGRAM)
     whole.add_argument("--db", type=Path, metavar="PATH")
+    whole.add_argument("--version", action="store_true")
     commands = whole.add_subparsers(dest="command")
     for name, command in COMMANDS.items():
         commands.add_parser(name, help=command.summary)

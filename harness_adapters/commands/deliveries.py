@@ -62,8 +62,15 @@ def parser() -> argparse.ArgumentParser:
         return command
 
     listing = add("list", _list, "List deliveries, the newest first (the default).")
-    states = ", ".join(state.value for state in State)
-    listing.add_argument("--state", action="append", type=State, default=[], help=f"one of {states}; may be repeated")
+    states = [state.value for state in State]
+    listing.add_argument(
+        "--state",
+        action="append",
+        choices=states,
+        default=[],
+        metavar="STATE",
+        help=f"one of {', '.join(states)}; may be repeated",
+    )
     listing.add_argument("--room", help="only in this room")
     listing.add_argument("--role", help="only to this role")
     listing.add_argument("--older-than", type=age_ms, default=0, metavar="AGE", help="sent so long ago: 40m, 15h, 3d")
@@ -88,7 +95,7 @@ async def _do(database: Path, options: argparse.Namespace) -> str:
 async def _list(channel: Channel, inspection: Inspection, options: argparse.Namespace) -> Report:
     found = await inspection.find(
         options.limit + 1,
-        states=options.state,
+        states=[State(state) for state in options.state],
         room=options.room,
         role=options.role,
         older_than_ms=options.older_than,

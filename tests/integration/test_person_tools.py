@@ -41,6 +41,13 @@ async def test_a_list_holds_all_of_each_line_for_programs_and_says_if_there_are_
     assert "There are more" in stuck.done("deliveries", "--limit", "1")
 
 
+async def test_a_state_that_is_none_is_refused_with_those_that_there_are(stuck: Stuck) -> None:
+    done = stuck.run("deliveries", "--state", "lost")
+    assert done.returncode == 2
+    assert "'lost' (choose from " in done.stderr
+    assert "uncertain" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("narrowed", "ids"),
     [

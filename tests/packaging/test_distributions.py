@@ -76,6 +76,9 @@ def test_the_version_stands_in_one_place(installed: Installed, tmp_path: Path) -
     assert f'\nversion = "{number}"\n' in (ROOT / "pyproject.toml").read_text()
     shown = "from importlib.metadata import version; print(version('agent-channel'))"
     assert _run(installed.python, "-I", "-c", shown, cwd=tmp_path, home=tmp_path).stdout == f"{number}\n"
+    assert _run(installed.bin / "agent-channel", "--version", cwd=tmp_path, home=tmp_path).stdout == (
+        f"agent-channel {number}\n"
+    )
     repeated = [path for folder in OURS for path in (ROOT / folder).rglob("*.py") if f'"{number}"' in path.read_text()]
     assert repeated == []
 
