@@ -54,7 +54,11 @@ def _judged(probed: Probed, delivery: Inspected, within_s: float) -> tuple[Level
         return Level.WARN, "it answered, but not with both words, so it may not have read all", "Ask it what it saw."
     if probed.state is State.SEEN:
         proved = f"the message ({size}) appeared whole; no answer within {within_s:g} s, so the way back is not proved"
-        return Level.WARN, proved, "See what that session does: it may be busy, or its model would not answer."
+        return (
+            Level.WARN,
+            proved,
+            "See what that session does: it may be busy, wait for leave to call `send`, or its model would not answer.",
+        )
     detail = f" ({delivery.detail})" if delivery.detail else ""
     was = "It was dropped again; " if probed.state is State.PENDING else "It may appear yet; "
     return (

@@ -72,7 +72,8 @@ def _heard(seat: Seat) -> Finding:
 
 def _gone(seat: Seat) -> Finding:
     waiting = f", and {seat.role.waiting} waiting" if seat.role.waiting else ""
-    return passed(f"{_of(seat)}: its session has ended{waiting}; it hears again once it is resumed")
+    hears_again = "it hears again once it is resumed and has called a tool of agent-channel"
+    return passed(f"{_of(seat)}: its session has ended{waiting}; {hears_again}")
 
 
 def _stale_lease(seat: Seat, leases: Leases) -> Finding | None:
