@@ -55,8 +55,8 @@ def how_to_run(command: str) -> str:
     return (
         f"Run `command` exactly as it is in the Monitor tool, with timeout_ms {MONITOR_TIMEOUT_MS} and description "
         "'agent-channel messages'. When it expires, run it again, nothing else. An event holds messages: a line "
-        "`id room sender` (with `part=`, `age=`, `re=` the message answered, `repeat=1` shown before perhaps: skip it "
-        "if you have that id), then the text, each line after a `|`, or `…` where it goes on with the line before. "
+        "`id room sender` (with `part=`, `age=`, `repeat=1` shown before perhaps: skip it if you have that id), then "
+        "the text, each line after a `|`, or `…` where it goes on with the line before. "
         "`⟦U+XXXX⟧` is that character; &lt; &gt; &amp; are < > &." + quoted
     )
 
