@@ -24,7 +24,7 @@ from fakes.recorder import Recorder
 from waiters.receiver import ReceiverEnded, Unavailable, Waiter
 
 CLOSES_AFTER_S = 60.0
-"""As a Codex receiver does; a Monitor's session is never closed."""
+"""As a Codex receiver does; a Monitor is never closed."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ def answer_lost(why: str = "the connection was lost before the answer") -> Reply
 
 
 def not_written(why: str = "the socket was dead") -> Reply:
-    """Not one byte went out; the session is of no more use."""
+    """Not one byte went out; what is open is of no more use."""
     return Reply(Event.NOT_WRITTEN, why, writes=False, raises=Unavailable(why))
 
 
 def no_outcome(why: str = "the transport broke") -> Reply:
-    """Written, and then the session fails without a word of what became of it."""
+    """Written, and then it fails without a word of what became of it."""
     return Reply(raises=Unavailable(why))
 
 
@@ -93,7 +93,7 @@ class Written:
 
 
 class FakeReceiver:
-    """Scriptable; several sessions may follow one another, and `written` holds the writes of all.
+    """Scriptable; it may be opened several times, and `written` holds the writes of all.
 
     `at_once`: how many deliveries go out together. `open_fails`, `not_ready`, `look_fails`: errors that the next
     openings, calls of `ready` and look-ups raise, one each. `finds`: what look-ups find of a message, by its id,
@@ -130,13 +130,13 @@ class FakeReceiver:
             self._waiter.wake()
 
     @asynccontextmanager
-    async def open(self, waiter: Waiter) -> AsyncIterator["FakeSession"]:
+    async def open(self, waiter: Waiter) -> AsyncIterator["FakeOpenReceiver"]:
         self.steps.add("open")
         if self.open_fails:
             raise self.open_fails.popleft()
         self._waiter, self.is_open = waiter, True
         try:
-            yield FakeSession(self, waiter)
+            yield FakeOpenReceiver(self, waiter)
         finally:
             self._waiter, self.is_open = None, False
             self.steps.add("close")
@@ -163,7 +163,7 @@ class FakeReceiver:
         return late
 
 
-class FakeSession:
+class FakeOpenReceiver:
     """An open way to the played harness. Made by `FakeReceiver.open`."""
 
     def __init__(self, receiver: FakeReceiver, waiter: Waiter) -> None:

@@ -1,7 +1,7 @@
 """One waiter: next delivery, hand-over, outcome, look-up, rest; for one address, under one lease.
 
 The order of a delivery's steps is what the product's promise rests on:
-the session is open -> the hand-over is committed -> the receiver writes -> the outcome is recorded.
+the receiver is open -> the hand-over is committed -> the receiver writes -> the outcome is recorded.
 A death between any two of them leaves a delivery that is looked for, and is never handed over blindly.
 """
 
@@ -17,12 +17,12 @@ from channel.leases import Lease, Leases
 from channel.look_schedule import LOOK_S_MAX
 from channel.messages import Outcome
 from waiters import reconciliation, status
-from waiters.receiver import NotNow, Receiver, Session, Unavailable
+from waiters.receiver import NotNow, OpenReceiver, Receiver, Unavailable
 from waiters.retries import BackOff
 from waiters.timers import is_set_within
 
 IDLE_S_OF_ANOTHERS = 3.0
-"""How long a session with another process's thread is kept without work: a burst of messages goes over one,
+"""How long a receiver of another process's thread is kept open without work: a burst of messages goes over one,
 and the thread's own server, which knows it best, gets the lease soon after."""
 
 _NOT_GIVEN = frozenset({Event.REFUSED_WITHOUT_EFFECT, Event.NOT_WRITTEN})
@@ -32,7 +32,7 @@ _GIVEN = frozenset({Event.ANSWERED, Event.TAKEN})
 class DeliveryLoop:
     """Serves one address. It is the `Waiter` of its receiver.
 
-    `first_attempt` is set once a session was opened, or could not be.
+    `first_attempt` is set once its receiver was opened, or could not be.
     """
 
     def __init__(
@@ -82,16 +82,16 @@ class DeliveryLoop:
     async def run(self, *, until_idle: bool = False) -> None:
         """Serve until stopped; with `until_idle`, until there is nothing to do for now.
 
-        The first session is opened at once, so that a harness that can't be reached is known at once.
+        The receiver is opened at once, so that a harness that can't be reached is known at once.
         Raises LeaseLost, ReceiverEnded, SchemaTooNew, StoreUnavailable.
         """
         while not self._stopping:
             try:
-                async with self._receiver.open(self) as session:
-                    self._remark = session.remark
-                    await self._ask_whether_ready(session)
+                async with self._receiver.open(self) as opened:
+                    self._remark = opened.remark
+                    await self._ask_whether_ready(opened)
                     self.first_attempt.set()
-                    await self._serve(session, IDLE_S_OF_ANOTHERS if until_idle else self._receiver.closes_after_s)
+                    await self._serve(opened, IDLE_S_OF_ANOTHERS if until_idle else self._receiver.closes_after_s)
             except Unavailable as unavailable:
                 await self._rest(unavailable.detail)
             self.first_attempt.set()
@@ -118,26 +118,26 @@ class DeliveryLoop:
     async def check_lease(self) -> None:
         await self._leases.check(self.lease)
 
-    async def _serve(self, session: Session, closes_after_s: float | None) -> None:
+    async def _serve(self, opened: OpenReceiver, closes_after_s: float | None) -> None:
         """Until stopped, or without work for `closes_after_s`; being woken for nothing does not prolong it."""
-        await self._settle(session)
+        await self._settle(opened)
         idle_since = self._clock.monotonic()
         while not self._stopping:
-            if await self._work(session):
+            if await self._work(opened):
                 idle_since = self._clock.monotonic()
                 continue
             idle_s = self._clock.monotonic() - idle_since
             if not await self._wait(None if closes_after_s is None else max(0.0, closes_after_s - idle_s)):
                 return
 
-    async def _settle(self, session: Session) -> None:
+    async def _settle(self, opened: OpenReceiver) -> None:
         """What broke off, in this waiter or in one before it, is recorded; what that one left is looked for first."""
         await self._deliveries.settle_broken_off(self.lease)
         if not self._settled:
-            await self._look(session, all_of_former_terms=True)
+            await self._look(opened, all_of_former_terms=True)
             self._settled = True
 
-    async def _work(self, session: Session) -> bool:
+    async def _work(self, opened: OpenReceiver) -> bool:
         """Hand over what goes out at once, then look for what is due; False if there was neither.
 
         Both in turn: a stream of messages that never ends must not put off all looking.
@@ -145,32 +145,32 @@ class DeliveryLoop:
         if self._may_have_inherited or self._woken.is_set():
             self._may_have_inherited = False
             self._woken = anyio.Event()
-            await self._look(session)  # before what came later is handed over
-        delivered = await self._deliver(session)
-        await self._record(session.late_outcomes())
+            await self._look(opened)  # before what came later is handed over
+        delivered = await self._deliver(opened)
+        await self._record(opened.late_outcomes())
         if self._stopping or not await self._look_is_due():
             return delivered
-        await self._look(session)
+        await self._look(opened)
         return True
 
-    async def _deliver(self, session: Session) -> bool:
+    async def _deliver(self, opened: OpenReceiver) -> bool:
         """Hand over what goes out at once; False if nothing can be now."""
         if self._is_resting():
             return False
         pending = await self._deliveries.next_pending(self.lease.address)
         if not pending and not self._was_refused:
             return False
-        if not await self._ask_whether_ready(session) or not pending or self._stopping:
+        if not await self._ask_whether_ready(opened) or not pending or self._stopping:
             return False
-        prepared = session.prepare(pending)
+        prepared = opened.prepare(pending)
         recorded = await self._deliveries.record_hand_over(self.lease, self._receiver.policy, prepared)
         if recorded:
-            await session.hand_over(recorded)
+            await opened.hand_over(recorded)
         return True
 
-    async def _ask_whether_ready(self, session: Session) -> bool:
+    async def _ask_whether_ready(self, opened: OpenReceiver) -> bool:
         try:
-            await session.ready()
+            await opened.ready()
         except NotNow as not_now:
             self._was_refused = True
             await self._rest(not_now.detail)
@@ -180,7 +180,7 @@ class DeliveryLoop:
             await self.say("")
         return True
 
-    async def _look(self, session: Session, *, all_of_former_terms: bool = False) -> None:
+    async def _look(self, opened: OpenReceiver, *, all_of_former_terms: bool = False) -> None:
         open_deliveries = await self._deliveries.open_at(self.lease, self._receiver.policy)
         at_once = {
             each.delivery_id
@@ -193,7 +193,7 @@ class DeliveryLoop:
             return
         self._inherited |= {each.delivery_id for each in wanted if each.elsewhere}
         withdrawn = await self._deliveries.withdrawn_at(self.lease.address)
-        outcomes = await session.look_for([*wanted, *withdrawn])
+        outcomes = await opened.look_for([*wanted, *withdrawn])
         passing(Place.LOOKED)
         await self._record(outcomes)
         told = {outcome.delivery_id for outcome in outcomes}

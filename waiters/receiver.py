@@ -1,6 +1,6 @@
 """The port between a waiter and a harness.
 
-A `Receiver` opens a `Session`: a way to the harness that is open and ready to be written to *before* a
+A `Receiver` is opened as an `OpenReceiver`: a way to the harness that is open and ready to be written to *before* a
 hand-over is recorded. The delivery loop drives it; an adapter implements it; `fakes/receiver.py` is one
 for tests.
 """
@@ -14,7 +14,7 @@ from channel.messages import HandOver, OpenDelivery, Outcome, PendingDelivery
 
 
 class Unavailable(Exception):
-    """The harness can't be reached now; nothing was written. The session is closed, and opened again later.
+    """The harness can't be reached now; nothing was written. The receiver is closed, and opened again later.
 
     `detail`: why, in the words of `waiters/status.py`.
     """
@@ -27,7 +27,7 @@ class Unavailable(Exception):
 class NotNow(Unavailable):
     """The harness is there but takes no message now (its queue is full, its thread archived ...).
 
-    The session stays open, look-ups go on, and the next hand-over waits.
+    It stays open, look-ups go on, and the next hand-over waits.
     """
 
 
@@ -60,7 +60,7 @@ class Waiter(Protocol):
         ...
 
 
-class Session(Protocol):
+class OpenReceiver(Protocol):
     """An open way to the harness. Used by one task at a time."""
 
     @property
@@ -75,7 +75,7 @@ class Session(Protocol):
     def prepare(self, pending: Sequence[PendingDelivery]) -> list[HandOver]:
         """Render the first deliveries of `pending`, as many as go out at once (at least one).
 
-        The session keeps what it rendered until `hand_over`.
+        What was rendered is kept until `hand_over`.
         """
         ...
 
@@ -109,9 +109,9 @@ class Receiver(Protocol):
 
     @property
     def closes_after_s(self) -> float | None:
-        """How long a session is kept open without work; None: as long as the waiter runs."""
+        """How long it is kept open without work; None: as long as the waiter runs."""
         ...
 
-    def open(self, waiter: Waiter) -> AbstractAsyncContextManager[Session]:
-        """A session, ready to be written to. Raises Unavailable, ReceiverEnded."""
+    def open(self, waiter: Waiter) -> AbstractAsyncContextManager[OpenReceiver]:
+        """The way, ready to be written to. Raises Unavailable, ReceiverEnded."""
         ...

@@ -72,11 +72,11 @@ class MonitorReceiver:
         self.full_text_command = full_text_command
 
     @asynccontextmanager
-    async def open(self, waiter: Waiter) -> AsyncIterator["MonitorSession"]:
-        yield MonitorSession(self, waiter)
+    async def open(self, waiter: Waiter) -> AsyncIterator["OpenMonitor"]:
+        yield OpenMonitor(self, waiter)
 
 
-class MonitorSession:
+class OpenMonitor:
     """One unread flush at a time, no faster than Monitor passes on."""
 
     remark = ""

@@ -47,7 +47,7 @@ class CodexReceiver:
         self._clock = clock
 
     @asynccontextmanager
-    async def open(self, waiter: Waiter) -> AsyncIterator["CodexSession"]:
+    async def open(self, waiter: Waiter) -> AsyncIterator["OpenThread"]:
         late: deque[LateAdd] = deque()
 
         def on_late_add(add: LateAdd) -> None:
@@ -56,7 +56,7 @@ class CodexReceiver:
 
         try:
             async with open_app_server(self._thread.openers(), on_late_add) as server:
-                yield CodexSession(self._thread, server, self._key_of, waiter, self._clock, late)
+                yield OpenThread(self._thread, server, self._key_of, waiter, self._clock, late)
         except TransportUnavailable as error:
             raise Unavailable(f"{status.APP_SERVER_UNAVAILABLE}: {error}") from error
 
@@ -64,7 +64,7 @@ class CodexReceiver:
         return key_of(self._channel_id, message_id)
 
 
-class CodexSession:
+class OpenThread:
     """An initialized app-server, for one thread."""
 
     def __init__(

@@ -13,53 +13,53 @@ from channel.delivery_states import Event
 from channel.leases import Lease, Leases
 from channel.messages import OpenDelivery, Outcome, PendingDelivery
 from channel.queries import sql
-from harness_adapters.claude.receiver import MonitorSession
+from harness_adapters.claude.receiver import OpenMonitor
 from harness_adapters.codex import receiver as codex_receiver
 from harness_adapters.codex.evidence import Evidence
 from harness_adapters.codex.jsonrpc_peer import AnswerLost
-from harness_adapters.codex.receiver import CodexSession
+from harness_adapters.codex.receiver import OpenThread
 from harness_adapters.codex.thread_queue import ThreadQueue
 from harness_adapters.codex.wire import Added
 from waiters import reconciliation
 from waiters.delivery_loop import DeliveryLoop
-from waiters.receiver import Session
+from waiters.receiver import OpenReceiver
 
 Mutation = Callable[[], AbstractContextManager[object]]
 
 
 def acknowledge_before_the_write() -> AbstractContextManager[object]:
     """`accepted` is recorded, and then the text is given."""
-    hand_over = CodexSession.hand_over
+    hand_over = OpenThread.hand_over
 
-    async def mutated(self: CodexSession, delivery_ids: Collection[int]) -> None:
+    async def mutated(self: OpenThread, delivery_ids: Collection[int]) -> None:
         await self._waiter.record(*(Outcome(delivery_id, Event.ANSWERED) for delivery_id in delivery_ids))
         await hand_over(self, delivery_ids)
 
-    return patch.object(CodexSession, "hand_over", mutated)
+    return patch.object(OpenThread, "hand_over", mutated)
 
 
 def acknowledge_before_the_print() -> AbstractContextManager[object]:
     """The same of a Monitor."""
-    hand_over = MonitorSession.hand_over
+    hand_over = OpenMonitor.hand_over
 
-    async def mutated(self: MonitorSession, delivery_ids: Collection[int]) -> None:
+    async def mutated(self: OpenMonitor, delivery_ids: Collection[int]) -> None:
         await self._waiter.record(*(Outcome(delivery_id, Event.TAKEN) for delivery_id in delivery_ids))
         await hand_over(self, delivery_ids)
 
-    return patch.object(MonitorSession, "hand_over", mutated)
+    return patch.object(OpenMonitor, "hand_over", mutated)
 
 
 def hand_over_after_the_write() -> AbstractContextManager[object]:
     """The text is given, and then the hand-over is recorded."""
 
-    async def mutated(self: DeliveryLoop, session: Session) -> bool:
+    async def mutated(self: DeliveryLoop, opened: OpenReceiver) -> bool:
         pending = [] if self._is_resting() else await self._deliveries.next_pending(self.lease.address)
-        if not pending or not await self._ask_whether_ready(session):
+        if not pending or not await self._ask_whether_ready(opened):
             return False
-        prepared = session.prepare(pending)
+        prepared = opened.prepare(pending)
         self.record, outcomes = _keep_for_later()  # type: ignore[method-assign, assignment]
         try:
-            await session.hand_over([each.delivery_id for each in prepared])
+            await opened.hand_over([each.delivery_id for each in prepared])
         finally:
             del self.record
         await self._deliveries.record_hand_over(self.lease, self._receiver.policy, prepared)

@@ -1,4 +1,4 @@
-"""What a Monitor's session writes for which deliveries, and when it writes no more."""
+"""What an open Monitor writes for which deliveries, and when it writes no more."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from fakes.clock import FakeClock
 from harness_adapters.claude.framing import FLUSH_UNITS_MAX
 from harness_adapters.claude.pacing import UNLIMITED, Pacing
 from harness_adapters.claude.pipe import OutputPipe
-from harness_adapters.claude.receiver import MonitorReceiver, MonitorSession
+from harness_adapters.claude.receiver import MonitorReceiver, OpenMonitor
 from tests.unit.harness_adapters.recording_waiter import RecordingWaiter
 from waiters.background import background_tasks
 
@@ -23,14 +23,14 @@ IN_PARTS = "x" * 7_000
 
 
 class Rig:
-    """A session over a real socket, whose reader reads in the background and keeps what it read."""
+    """An open Monitor over a real socket, whose reader reads in the background and keeps what it read."""
 
     def __init__(self, reader: socket.socket, command: socket.socket) -> None:
         self.clock = FakeClock()
         self.waiter = RecordingWaiter()
         self.pipe = OutputPipe(command.fileno(), self.clock)
         self.monitor = MonitorReceiver(self.pipe, Pacing(UNLIMITED), self.clock, _no_transcript, str)
-        self.session = MonitorSession(self.monitor, self.waiter)
+        self.opened = OpenMonitor(self.monitor, self.waiter)
         self.read = b""
         self._reader = reader
 
@@ -46,7 +46,7 @@ class Rig:
         with anyio.fail_after(WAIT_S):
             async with background_tasks() as tasks:
                 tasks.start_soon(self._read)
-                await self.session.hand_over(delivery_ids)
+                await self.opened.hand_over(delivery_ids)
         return [(outcome.delivery_id, outcome.event) for outcome in self.waiter.recorded]
 
     async def _read(self) -> None:
@@ -71,7 +71,7 @@ async def rig() -> AsyncIterator[Rig]:
 
 
 def prepared(rig: Rig, *texts: str) -> list[int]:
-    return [each.delivery_id for each in rig.session.prepare(rig.pending(*texts))]
+    return [each.delivery_id for each in rig.opened.prepare(rig.pending(*texts))]
 
 
 async def test_as_many_whole_deliveries_go_into_one_flush_as_fit(rig: Rig) -> None:

@@ -1,4 +1,4 @@
-"""A Monitor's session by itself: a real socket, and a waiter whose store is locked."""
+"""An open Monitor by itself: a real socket, and a waiter whose store is locked."""
 
 import json
 import socket
@@ -21,7 +21,7 @@ from harness_adapters.claude.receiver import (
     PASSED_ON_LOOK_S,
     PASSED_ON_S_MAX,
     MonitorReceiver,
-    MonitorSession,
+    OpenMonitor,
 )
 from tests.unit.harness_adapters.recording_waiter import RecordingWaiter
 
@@ -53,10 +53,10 @@ async def test_that_a_blocked_reader_can_not_be_reported_does_not_end_the_stream
     with reader, command:
         pipe = OutputPipe(command.fileno(), clock)
         receiver = MonitorReceiver(pipe, Pacing(UNLIMITED), clock, _no_transcript, str)
-        async with receiver.open(waiter) as session, anyio.create_task_group() as tasks:
+        async with receiver.open(waiter) as opened, anyio.create_task_group() as tasks:
             pending = PendingDelivery(1, Message(1, "hall", "ann", "hello", None, clock.now_ms()), "worker", 0)
-            session.prepare([pending])
-            tasks.start_soon(session.hand_over, [1])
+            opened.prepare([pending])
+            tasks.start_soon(opened.hand_over, [1])
             with anyio.fail_after(WAIT_S):
                 await clock.until_asleep(BLOCKED_AFTER_S)
                 clock.advance(BLOCKED_AFTER_S)
@@ -73,10 +73,10 @@ async def test_the_next_flush_waits_until_monitor_has_made_its_event_of_the_last
     """Two flushes in one event are cut together, and a busy Monitor makes it late."""
     transcript = tmp_path / "session.jsonl"
     transcript.write_text(record)  # an event like it, of before
-    async with _monitor(transcript) as (clock, session), anyio.create_task_group() as tasks:
-        await _flush_one(clock, session, tasks)
+    async with _monitor(transcript) as (clock, opened), anyio.create_task_group() as tasks:
+        await _flush_one(clock, opened, tasks)
         is_ready = anyio.Event()
-        tasks.start_soon(_set_when_ready, session, is_ready)
+        tasks.start_soon(_set_when_ready, opened, is_ready)
         await _pass_time(clock, PASSED_ON_S_MAX - 1)
         waited = not is_ready.is_set()
         with transcript.open("a") as file:
@@ -88,26 +88,26 @@ async def test_the_next_flush_waits_until_monitor_has_made_its_event_of_the_last
 async def test_a_transcript_that_tells_nothing_of_events_is_waited_for_once(tmp_path: Path) -> None:
     transcript = tmp_path / "session.jsonl"
     transcript.touch()
-    async with _monitor(transcript) as (clock, session), anyio.create_task_group() as tasks:
+    async with _monitor(transcript) as (clock, opened), anyio.create_task_group() as tasks:
         for wait_s in (PASSED_ON_S_MAX, MONITOR_LIMITS.pause_s):
-            await _flush_one(clock, session, tasks)
+            await _flush_one(clock, opened, tasks)
             is_ready = anyio.Event()
-            tasks.start_soon(_set_when_ready, session, is_ready)
+            tasks.start_soon(_set_when_ready, opened, is_ready)
             await _pass_time(clock, wait_s + 2 * PASSED_ON_LOOK_S + MONITOR_LIMITS.pause_s)
             assert is_ready.is_set()
 
 
 @asynccontextmanager
-async def _monitor(transcript: Path) -> AsyncIterator[tuple[FakeClock, MonitorSession]]:
-    """A session whose reader takes all at once."""
+async def _monitor(transcript: Path) -> AsyncIterator[tuple[FakeClock, OpenMonitor]]:
+    """An open Monitor whose reader takes all at once."""
     clock = FakeClock()
     reader, command = socket.socketpair()
     with reader, command, anyio.fail_after(WAIT_S):
         pipe = OutputPipe(command.fileno(), clock)
         receiver = MonitorReceiver(pipe, Pacing(), clock, lambda: transcript, str)
-        async with receiver.open(RecordingWaiter()) as session, anyio.create_task_group() as tasks:
+        async with receiver.open(RecordingWaiter()) as opened, anyio.create_task_group() as tasks:
             tasks.start_soon(_read_all, reader)
-            yield clock, session
+            yield clock, opened
             tasks.cancel_scope.cancel()
 
 
@@ -117,12 +117,12 @@ async def _read_all(reader: socket.socket) -> None:
         reader.recv(65_536)
 
 
-async def _flush_one(clock: FakeClock, session: MonitorSession, tasks: TaskGroup) -> None:
-    session.prepare([PendingDelivery(1, Message(1, "hall", "ann", "hello", None, clock.now_ms()), "worker", 0)])
+async def _flush_one(clock: FakeClock, opened: OpenMonitor, tasks: TaskGroup) -> None:
+    opened.prepare([PendingDelivery(1, Message(1, "hall", "ann", "hello", None, clock.now_ms()), "worker", 0)])
     done = anyio.Event()
 
     async def flush() -> None:
-        await session.hand_over([1])
+        await opened.hand_over([1])
         done.set()
 
     tasks.start_soon(flush)
@@ -130,8 +130,8 @@ async def _flush_one(clock: FakeClock, session: MonitorSession, tasks: TaskGroup
         await _pass_time(clock, 0.1)
 
 
-async def _set_when_ready(session: MonitorSession, is_ready: anyio.Event) -> None:
-    await session.ready()
+async def _set_when_ready(opened: OpenMonitor, is_ready: anyio.Event) -> None:
+    await opened.ready()
     is_ready.set()
 
 

@@ -1,4 +1,4 @@
-"""A thread's session by itself: when it is ready, what an add's outcome is, and what a late answer says."""
+"""An open thread by itself: when it is ready, what an add's outcome is, and what a late answer says."""
 
 from collections import deque
 from dataclasses import replace
@@ -11,7 +11,7 @@ from channel.messages import Message, PendingDelivery, key_of
 from fakes.clock import FakeClock
 from harness_adapters.codex.app_server import AppServer
 from harness_adapters.codex.jsonrpc_peer import ErrorAnswer
-from harness_adapters.codex.receiver import QUEUE_ROWS_MAX, CodexSession
+from harness_adapters.codex.receiver import QUEUE_ROWS_MAX, OpenThread
 from harness_adapters.codex.refusals import classify
 from harness_adapters.codex.thread_queue import LateAdd
 from harness_adapters.codex.threads import Thread
@@ -27,7 +27,7 @@ PROVES_NOTHING = ErrorAnswer(-32603, "database is locked")
 
 
 class Rig:
-    """A session over the played server, for a thread that this very process owns."""
+    """An open thread over the played server, for a thread that this very process owns."""
 
     def __init__(self, talk: Conversation, home: Path) -> None:
         self.talk = talk
@@ -36,15 +36,15 @@ class Rig:
         self.waiter = RecordingWaiter()
         self.clock = FakeClock()
 
-    def session(self) -> CodexSession:
+    def opened(self) -> OpenThread:
         server = AppServer("played", None, self.talk.queue, self.talk.peer)
-        return CodexSession(self.thread, server, lambda id_: key_of("c", id_), self.waiter, self.clock, self.late)
+        return OpenThread(self.thread, server, lambda id_: key_of("c", id_), self.waiter, self.clock, self.late)
 
-    async def add(self, session: CodexSession, answer: object) -> list[Event]:
+    async def add(self, opened: OpenThread, answer: object) -> list[Event]:
         """Hand one delivery over; what was recorded of it."""
         message = Message(1, "hall", "ann", "hello", None, self.clock.now_ms())
-        (prepared,) = session.prepare([PendingDelivery(7, message, "worker", 0)])
-        await self.talk.of(lambda: session.hand_over([prepared.delivery_id]), answer)
+        (prepared,) = opened.prepare([PendingDelivery(7, message, "worker", 0)])
+        await self.talk.of(lambda: opened.hand_over([prepared.delivery_id]), answer)
         return [outcome.event for outcome in self.waiter.recorded]
 
     def methods(self) -> list[str]:
@@ -65,7 +65,7 @@ async def test_a_thread_that_codex_exec_owns_is_asked_nothing_and_given_nothing(
     """Codex's: it takes a row at its exit and asks no model."""
     rig.thread = replace(rig.thread, runs_exec=True)
     with pytest.raises(NotNow, match=status.OWNED_BY_EXEC):
-        await rig.session().ready()
+        await rig.opened().ready()
     assert rig.talk.server.wrote_nothing()
 
 
@@ -73,26 +73,26 @@ async def test_a_thread_that_codex_exec_owns_is_asked_nothing_and_given_nothing(
 async def test_a_thread_whose_codex_exec_has_ended_is_given_messages(rig: Rig) -> None:
     ended = replace(processes.own_identity(), start=0)
     rig.thread = replace(rig.thread, runs_exec=True, caller=ended)
-    await rig.talk.of(rig.session().ready, rows(0))
+    await rig.talk.of(rig.opened().ready, rows(0))
 
 
 @pytest.mark.fault("F29")
 async def test_a_full_queue_is_found_by_the_probe_before_anything_is_added(rig: Rig) -> None:
-    session = rig.session()
+    opened = rig.opened()
     with pytest.raises(NotNow, match=status.QUEUE_FULL):
-        await rig.talk.of(session.ready, rows(QUEUE_ROWS_MAX))
-    await rig.talk.of(session.ready, rows(QUEUE_ROWS_MAX - 1))
-    await session.ready()  # it showed room: nothing more is asked until an add is refused
+        await rig.talk.of(opened.ready, rows(QUEUE_ROWS_MAX))
+    await rig.talk.of(opened.ready, rows(QUEUE_ROWS_MAX - 1))
+    await opened.ready()  # it showed room: nothing more is asked until an add is refused
     assert rig.methods() == ["list", "list"]
 
 
 @pytest.mark.fault("F29")
 async def test_after_a_refusal_the_thread_is_probed_before_the_next_add(rig: Rig) -> None:
-    session = rig.session()
-    await rig.talk.of(session.ready, rows(0))
-    assert await rig.add(session, FULL) == [Event.REFUSED_WITHOUT_EFFECT]
+    opened = rig.opened()
+    await rig.talk.of(opened.ready, rows(0))
+    assert await rig.add(opened, FULL) == [Event.REFUSED_WITHOUT_EFFECT]
     with pytest.raises(NotNow, match=status.QUEUE_FULL):
-        await rig.talk.of(session.ready, rows(QUEUE_ROWS_MAX))
+        await rig.talk.of(opened.ready, rows(QUEUE_ROWS_MAX))
     assert rig.methods() == ["list", "add", "list"]
 
 
@@ -105,7 +105,7 @@ async def test_after_a_refusal_the_thread_is_probed_before_the_next_add(rig: Rig
     ],
 )
 async def test_only_what_is_proved_of_an_add_is_recorded(rig: Rig, answer: object, event: Event) -> None:
-    assert await rig.add(rig.session(), answer) == [event]
+    assert await rig.add(rig.opened(), answer) == [event]
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ async def test_only_what_is_proved_of_an_add_is_recorded(rig: Rig, answer: objec
     ],
 )
 async def test_a_late_answer_counts_for_what_it_proves_and_once(rig: Rig, late: LateAdd, events: list[Event]) -> None:
-    session = rig.session()
-    await rig.add(session, {"queuedSubmission": {}})
+    opened = rig.opened()
+    await rig.add(opened, {"queuedSubmission": {}})
     rig.late.append(late)
-    assert [outcome.event for outcome in session.late_outcomes()] == events
-    assert session.late_outcomes() == []
+    assert [outcome.event for outcome in opened.late_outcomes()] == events
+    assert opened.late_outcomes() == []
