@@ -7,7 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -164,14 +164,28 @@ async def test_several_rooms_must_be_told_apart(database: Path, era: str) -> Non
 
 
 @pytest.mark.fault("F44")
-async def test_half_a_surrogate_pair_is_refused_at_send(database: Path) -> None:
-    """A client writes it as an escape; the SDK's parser refuses the whole line, and would answer nothing."""
-    request = {
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (r'"a\ud800b"', "half of a surrogate pair"),
+        ("[" * 300 + "]" * 300, "nests its values too deep"),
+        ('{"method":[' * 20_000 + "]}" * 20_000, "nests its values too deep"),
+        ("9" * 5_000, "no plain JSON"),
+    ],
+    ids=["half a character", "nested", "nested deep", "a long number"],
+)
+@pytest.mark.parametrize("order", [("jsonrpc", "id", "method", "params"), ("method", "params", "jsonrpc", "id")])
+async def test_a_call_that_the_sdk_s_parser_does_not_take_is_refused_with_the_reason(
+    database: Path, value: str, why: str, order: Sequence[str]
+) -> None:
+    """It answers nothing to such a line, and a harness would wait for its time-out."""
+    members = {
         "jsonrpc": "2.0",
         "id": 2,
         "method": "tools/call",
-        "params": {"name": "send", "arguments": {"text": "SURROGATE"}},
+        "params": {"name": "send", "arguments": {"text": "VALUE", "id": 7}},
     }
+    request = {name: members[name] for name in order}
     lines = [
         {
             "jsonrpc": "2.0",
@@ -186,7 +200,7 @@ async def test_half_a_surrogate_pair_is_refused_at_send(database: Path) -> None:
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         request,
     ]
-    wire = "".join(json.dumps(line) + "\n" for line in lines).replace("SURROGATE", "a\\ud800b")
+    wire = "".join(json.dumps(line) + "\n" for line in lines).replace('"VALUE"', value)
     command = [sys.executable, "-I", "-m", "harness_adapters.mcp_server", "--db", str(database)]
     async with await anyio.open_process(command, stderr=subprocess.DEVNULL) as process:
         assert process.stdin is not None
@@ -199,7 +213,7 @@ async def test_half_a_surrogate_pair_is_refused_at_send(database: Path) -> None:
         await process.stdin.aclose()
 
     answer = next(json.loads(line) for line in answers.splitlines() if json.loads(line).get("id") == 2)
-    assert "half of a surrogate pair" in answer["error"]["message"]
+    assert why in answer["error"]["message"]
 
 
 async def test_the_tools_are_announced_so_that_both_harnesses_run_them_unasked(database: Path, era: str) -> None:
