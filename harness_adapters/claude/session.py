@@ -106,7 +106,7 @@ def _note_on(process: ProcessIdentity, config: Path) -> Mapping[str, Any] | None
     """The note, unless it is of an earlier process that had the same pid and left it when it was killed."""
     try:
         note = json.loads((config / "sessions" / f"{process.pid}.json").read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(note, dict) or note.get("pid", process.pid) != process.pid:
         return None

@@ -74,7 +74,7 @@ def _events(transcript: Path, offset: int, texts_of: Callable[[Any], list[str]])
             continue
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         for text in texts_of(record):
             for event in _EVENT.finditer(text):

@@ -99,7 +99,7 @@ class StartedServer:
             message = json.loads(line)
         except (anyio.IncompleteRead, anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError) as error:
             raise ServerFailed(await self._why_it_ended()) from error
-        except (anyio.DelimiterNotFound, ValueError) as error:
+        except (anyio.DelimiterNotFound, ValueError, RecursionError) as error:
             raise ServerFailed("it writes what is no protocol to its stdout") from error
         if not isinstance(message, dict):
             raise ServerFailed("it writes what is no protocol to its stdout")

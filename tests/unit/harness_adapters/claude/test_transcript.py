@@ -170,6 +170,8 @@ def test_a_line_that_is_no_record_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "transcript.jsonl"
     path.write_bytes(
         b"<task-notification> {\n\xff<task-notification>\n\n"
+        + b'["<task-notification>", ' * 10_000
+        + b"\n"
         + json.dumps(user(notification(*SHORT.parts))).encode()
         + b"\n"
     )
