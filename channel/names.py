@@ -55,6 +55,8 @@ def check_name(name: str, what: str) -> str:
             raise BadName(what, name, f"it holds an invisible character (U+{ord(character):04X})")
         if character in _FORBIDDEN_CHARACTERS:
             raise BadName(what, name, f"it holds {character!r}; none of {_FORBIDDEN_CHARACTERS} may stand in a name")
+    if name.startswith("-"):
+        raise BadName(what, name, "it begins with '-', as an option of a command does")
     if what == "role" and _looks_like_the_channel(name):
         raise BadName(what, name, "it is the sender of the channel's own notices")
     return name

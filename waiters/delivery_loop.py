@@ -191,9 +191,9 @@ class DeliveryLoop:
         wanted = reconciliation.to_look_for(open_deliveries, self._clock.now_ms(), at_once)
         if not wanted:
             return
-        self._inherited |= {each.delivery_id for each in wanted if each.elsewhere}
         withdrawn = await self._deliveries.withdrawn_at(self.lease.address)
         outcomes = await opened.look_for([*wanted, *withdrawn])
+        self._inherited |= {each.delivery_id for each in wanted if each.elsewhere}
         passing(Place.LOOKED)
         await self._record(outcomes)
         told = {outcome.delivery_id for outcome in outcomes}

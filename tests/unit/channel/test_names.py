@@ -70,6 +70,13 @@ def test_a_text_that_can_be_given_exactly_is_taken_unchanged(text: str) -> None:
     assert check_text(text) == text
 
 
+@pytest.mark.parametrize("name", ["-", "--all", "-x"])
+def test_a_name_that_a_command_would_take_for_an_option_is_refused(name: str) -> None:
+    with pytest.raises(BadName, match="it begins with '-'"):
+        check_name(name, "role")
+    assert check_name(f"a{name}", "role") == f"a{name}"
+
+
 @pytest.mark.fault("F44")
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\udc80 of a badly decoded byte"])
 def test_half_of_a_surrogate_pair_is_refused_at_send(text: str) -> None:
