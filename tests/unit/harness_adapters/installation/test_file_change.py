@@ -1,6 +1,9 @@
 """A file is replaced whole or not at all, and stays what it was: its mode, its owner, a link."""
 
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -50,23 +53,38 @@ def test_what_was_made_behind_a_link_is_removed_there_and_the_link_stays(tmp_pat
     assert not target.exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a file another user's")
 def test_the_owner_is_kept(tmp_path: Path) -> None:
+    user, group = (OTHER_USER, OTHER_USER) if os.geteuid() == 0 else (os.geteuid(), os.getgroups()[-1])
     path = tmp_path / "config"
     path.write_bytes(b"before")
-    os.chown(path, OTHER_USER, OTHER_USER)
+    os.chown(path, user, group)
     atomic_replace(path, b"after")
-    assert (path.stat().st_uid, path.stat().st_gid) == (OTHER_USER, OTHER_USER)
+    assert (path.stat().st_uid, path.stat().st_gid) == (user, group)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
-def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "config"
-    path.write_bytes(b"before")
-    path.chmod(0o400)
-    with pytest.raises(CantChange, match="read-only"):
-        FileChange(path, b"before", b"after").apply()
-    assert path.read_bytes() == b"before"
+@contextmanager
+def folder_of_an_ordinary_user() -> Iterator[Path]:
+    """As that user, while the body runs: root may write everything."""
+    with tempfile.TemporaryDirectory() as folder:
+        if os.geteuid() != 0:
+            yield Path(folder)
+            return
+        os.chown(folder, OTHER_USER, OTHER_USER)
+        os.setresuid(OTHER_USER, OTHER_USER, 0)
+        try:
+            yield Path(folder)
+        finally:
+            os.setresuid(0, 0, 0)
+
+
+def test_a_read_only_file_is_left_alone() -> None:
+    with folder_of_an_ordinary_user() as folder:
+        path = folder / "config"
+        path.write_bytes(b"before")
+        path.chmod(0o400)
+        with pytest.raises(CantChange, match="read-only"):
+            FileChange(path, b"before", b"after").apply()
+        assert path.read_bytes() == b"before"
 
 
 def test_what_another_program_wrote_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
