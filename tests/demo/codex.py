@@ -7,6 +7,7 @@ tools. The fake one has no model: an MCP client calls them, under a program name
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -148,8 +149,8 @@ async def fake_codex(root: Path, server: list[str]) -> AsyncIterator[FakeCodex]:
 
 
 @asynccontextmanager
-async def _daemon(command: list[str], environment: dict[str, str], cwd: Path, socket: Path) -> AsyncIterator[AppServer]:
-    """Start an app-server that listens on `socket`, and a client of it; it ends with the body."""
+async def _daemon(command: list[str], environment: dict[str, str], cwd: Path, path: Path) -> AsyncIterator[AppServer]:
+    """Start an app-server that listens on `path`, and a client of it; it ends with the body."""
     process = await anyio.open_process(
         command,
         stdin=subprocess.DEVNULL,
@@ -160,15 +161,25 @@ async def _daemon(command: list[str], environment: dict[str, str], cwd: Path, so
         start_new_session=True,  # Ctrl-C is for the demo alone, which ends its processes itself
     )
     try:
-        await until(socket.exists)
+        await until(lambda: _listens(path))
         # The real one's socket is a link: its target's path is short enough to connect to.
-        async with unix_connect(str(socket.resolve()), max_size=None, ping_interval=None, compression=None) as frames:
+        async with unix_connect(str(path.resolve()), max_size=None, ping_interval=None, compression=None) as frames:
             async with connected(frames.send, frames) as client:
                 yield client
     finally:
         with anyio.CancelScope(shield=True):
             process.kill()
             await process.wait()
+
+
+def _listens(path: Path) -> bool:
+    """It is bound a moment before it listens."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path.resolve()))
+        except OSError:
+            return False
+    return True
 
 
 @asynccontextmanager

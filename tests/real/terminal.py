@@ -62,9 +62,13 @@ class Terminal:
         return ESCAPES.sub(b"", self._output[since:]).decode(errors="replace")
 
     async def wait_for_output(self, text: str, *, since: int = 0) -> None:
-        """Wait until `text` was written; blanks don't count, since programs move the cursor over them."""
+        """Wait until `text` was written; blanks don't count, since programs move the cursor over them.
+
+        Raises AssertionError if the program ends without it.
+        """
         wanted = "".join(text.split())
         while wanted not in "".join(self.output(since).split()):
+            assert not self._ended.is_set(), f"it ended without {text!r}: {self.output()[-2_000:]}"
             await self._grown.wait()
 
     def press(self, *keys: str) -> None:
@@ -106,6 +110,7 @@ class Terminal:
                 self._grown.set()
                 self._grown = anyio.Event()
         self._ended.set()
+        self._grown.set()
 
 
 @asynccontextmanager
