@@ -15,6 +15,9 @@ from tests.contract.app_servers import HANG, AppServers
 
 pytestmark = pytest.mark.timeout(90)
 
+MEETINGS_MAX = 10
+"""Of a request and the end of input, until one is not answered; each is an even bet at the worst."""
+
 NO_ROLLOUT = "failed to read thread: invalid thread-store request: no rollout found for thread id"
 
 
@@ -508,14 +511,21 @@ async def test_requests_in_flight_are_all_answered_under_their_own_ids(servers: 
 
 
 async def test_the_end_of_input_ends_the_server_and_a_request_in_flight_gets_no_answer(servers: AppServers):
+    """Unless it is answered before its input ends, on a busy machine: then once more."""
     thread = await servers.thread()
-    async with servers.client() as client:
-        request = await client.send("thread/queue/add", add_params(thread, "last words"))
-        assert await client.close_input() == 0
-        await client.ended.wait()
-        assert request not in [message.get("id") for message in client.messages.items]
-    async with servers.client() as client:
-        assert await client.queued(thread) in ([], ["last words"])
+    for number in range(MEETINGS_MAX):
+        key = f"last words {number}"
+        async with servers.client() as client:
+            request = await client.send("thread/queue/add", add_params(thread, key))
+            assert await client.close_input() == 0
+            await client.ended.wait()
+        was_answered = request in [message.get("id") for message in client.messages.items]
+        async with servers.client() as client:
+            is_queued = key in await client.queued(thread)
+        assert is_queued or not was_answered
+        if not was_answered:
+            return
+    pytest.fail(f"each of {MEETINGS_MAX} requests was answered before the end of input was noticed")
 
 
 async def test_a_missing_codex_home_ends_the_server_before_any_answer(servers: AppServers):
