@@ -115,8 +115,9 @@ async def test_while_the_host_does_not_read_nothing_is_taken(tmp_path: Path) -> 
             assert await host.next_event() == "ready"
             host.pause_reading()
             await anyio.to_thread.run_sync((tmp_path / "go").write_text, "")
-            await anyio.to_thread.run_sync((tmp_path / "end").write_text, "")
-            assert [notification.kind for notification in host.notifications.items] == ["event"]
+            # It has written once it opens this, and ends when this is closed.
+            with await anyio.to_thread.run_sync((tmp_path / "end").open, "w"):
+                assert [notification.kind for notification in host.notifications.items] == ["event"]
 
             host.resume_reading()
             await host.wait_ended()
