@@ -182,18 +182,27 @@ WHERE role_id = :role_id AND state = 'pending'
 RETURNING message_id, (SELECT m.sender_role_id FROM messages m WHERE m.message_id = deliveries.message_id)
   AS sender_role_id;
 
--- settle_given_before: what waits for a role and was given to its session before, as another role of the room: a repeat
--- for Claude Code; withdrawn for a Codex thread, which holds the message's key
+-- settle_given_before: what waits for a role and may have been given to its session before, as another role of the
+-- room. It is a repeat for Claude Code, and withdrawn for a Codex thread, which may hold the message's key. What waited
+-- when it was withdrawn was not given, unless it waited to be shown again.
 UPDATE deliveries SET repeats = 1
 WHERE role_id = :role_id AND state = 'pending' AND repeats = 0 AND EXISTS (SELECT 1
   FROM roles r JOIN connections own ON own.connection_id = r.connection_id AND own.harness <> 'codex'
     JOIN connections c ON c.address = own.address OR c.session_id = own.session_id
     JOIN deliveries given ON given.message_id = deliveries.message_id AND given.address = c.address
+      AND (given.repeats > 0 OR CASE given.state WHEN 'pending' THEN FALSE
+        WHEN 'withdrawn' THEN 'pending' <> (SELECT e.from_state FROM delivery_events e
+          WHERE e.delivery_id = given.delivery_id ORDER BY e.event_id DESC LIMIT 1)
+        ELSE TRUE END)
   WHERE r.role_id = :role_id);
 UPDATE deliveries SET state = :state, last_event = :event, detail = :detail, changed_at_ms = :now_ms
 WHERE role_id = :role_id AND state = 'pending' AND EXISTS (SELECT 1
   FROM roles r JOIN connections own ON own.connection_id = r.connection_id AND own.harness = 'codex'
     JOIN deliveries given ON given.message_id = deliveries.message_id AND given.address = own.address
+      AND CASE given.state WHEN 'pending' THEN FALSE
+        WHEN 'withdrawn' THEN 'pending' <> (SELECT e.from_state FROM delivery_events e
+          WHERE e.delivery_id = given.delivery_id ORDER BY e.event_id DESC LIMIT 1)
+        ELSE TRUE END
   WHERE r.role_id = :role_id);
 
 -- is_held: whether a registration is in force

@@ -55,3 +55,37 @@ async def test_a_session_is_shown_as_a_repeat_what_it_was_shown_as_another_role(
 
     [pending] = await channel.deliveries.next_pending(heir.address)
     assert (pending.message.text, pending.repeats > 0) == ("to all", taken_over_by != "another")
+
+
+@pytest.mark.fault("F36")
+@pytest.mark.parametrize("event", [Event.REFUSED_WITHOUT_EFFECT, Event.NOT_WRITTEN])
+async def test_what_a_thread_surely_never_got_as_another_role_is_given_to_it(channel: Channel, event: Event) -> None:
+    other = codex("other")
+    for caller, name in ((ANN, "boss"), (codex("thread"), "worker"), (other, "tester")):
+        await channel.join(caller, name)
+    await channel.send("ann", None, "to all")
+    refused = await channel.hand_over(await channel.leases.take("other", "p", ""))
+    assert await channel.record(refused, event) == "pending"
+    await channel.membership.leave("other", None)
+    await channel.join(other, "worker")
+
+    assert await texts(channel, "other") == ["to all"]
+
+
+@pytest.mark.fault("F36")
+@pytest.mark.parametrize(("event", "may_have_been_shown"), [(Event.NOT_WRITTEN, False), (Event.WRITE_FAILED, True)])
+async def test_what_a_session_may_have_been_shown_as_another_role_is_a_repeat_and_nothing_else_is(
+    channel: Channel, event: Event, may_have_been_shown: bool
+) -> None:
+    for caller, name in ((ANN, "boss"), (BOB, "worker"), (claude("carl"), "tester")):
+        await channel.join(caller, name)
+    await channel.send("ann", None, "to all")
+    delivery = await channel.hand_over(await channel.leases.take("carl", "p", ""), Policy.MONITOR)
+    await channel.record(delivery, event)
+    if may_have_been_shown:
+        assert await channel.record(delivery, Event.NOT_IN_TRANSCRIPT) == "pending"
+    await channel.membership.leave("carl", None)
+    await channel.join(claude("carl"), "worker")
+
+    [pending] = await channel.deliveries.next_pending("carl")
+    assert (pending.message.text, pending.repeats > 0) == ("to all", may_have_been_shown)
