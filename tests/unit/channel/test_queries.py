@@ -61,6 +61,17 @@ def test_a_name_given_twice_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_pat
         load_queries.__wrapped__()
 
 
+def test_a_comment_that_reads_like_a_name_takes_no_statement_away(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "queries.sql"
+    file.write_text("-- one: a role of the\n-- room: b\nSELECT 1;\n", encoding="utf-8")
+    monkeypatch.setattr(queries, "FILE", file)
+
+    with pytest.raises(RuntimeError, match="no statement under one"):
+        load_queries.__wrapped__()
+
+
 def test_the_migrations_are_numbered_without_a_gap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for number in (1, 3):
         (tmp_path / f"000{number}_step.sql").write_text("SELECT 1;", encoding="utf-8")
