@@ -13,11 +13,12 @@ from channel.migrations import statements
 from channel.place import has_no_room
 
 BEGIN = "BEGIN IMMEDIATE;"
+COMMIT = "COMMIT;"
 SCHEMA_VERSION = "SELECT user_version FROM pragma_user_version;"
 
 
 class _Connection(sqlite3.Connection):
-    """Takes a text of several statements, all with the same parameters; the rows are those of the last.
+    """Takes a text of several statements, all with the same parameters; the rows are those of all, in turn.
 
     Each call costs a hop to aiosqlite's thread and back, which takes longer than most statements.
     """
@@ -26,18 +27,28 @@ class _Connection(sqlite3.Connection):
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         *first, last = _statements(sql)
-        for statement in first:
-            self._one(statement, parameters)
-        return self._one(last, parameters)
+        if not first:
+            return self._one(last, parameters)
+        fetched = self.cursor(_Fetched)
+        # Each is read before the next: SQLite commits nothing while rows of a write are unread.
+        fetched.rows = [row for each in (*first, last) for row in self._one(each, parameters).fetchall()]
+        return fetched
 
     def _one(self, statement: str, parameters: Any) -> sqlite3.Cursor:
         if statement != BEGIN:
-            return super().execute(statement, parameters)
+            return super().execute(statement, () if statement == COMMIT else parameters)
         begun = super().execute(statement)
         [(found,)] = super().execute(SCHEMA_VERSION)
         if found != self.schema:
             raise SchemaTooNew(found, self.schema)
         return begun
+
+
+class _Fetched(sqlite3.Cursor):
+    rows: list[Any]
+
+    def fetchall(self) -> list[Any]:
+        return self.rows
 
 
 def connection_of(schema: int) -> type[_Connection]:

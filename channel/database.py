@@ -18,7 +18,7 @@ from typing import Any
 import aiosqlite
 import anyio
 
-from channel.connection import BEGIN, SCHEMA_VERSION, connection_of, sqlite_errors
+from channel.connection import BEGIN, COMMIT, SCHEMA_VERSION, connection_of, sqlite_errors
 from channel.errors import NoStore, SchemaTooNew, StoreBroken, StoreBusy, StoreMoved
 from channel.fault_places import Place, passing
 from channel.migrations import Migration, load_migrations, statements
@@ -53,16 +53,17 @@ Row = sqlite3.Row
 class Transaction:
     """Statements between BEGIN IMMEDIATE and COMMIT; made by `Database.transaction`.
 
-    The first one begins it, in the same hop to aiosqlite's thread.
+    The first one begins it, in the same hop to aiosqlite's thread; the last one may end it in its own.
     """
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
+    def __init__(self, connection: aiosqlite.Connection, of: str) -> None:
         self._connection = connection
-        self.has_begun = False
+        self._of = of
+        self.is_open = False
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        """Run a statement, or several in one go, all with the same parameters; the rows of the last."""
-        begin, self.has_begun = "" if self.has_begun else f"{BEGIN}\n", True
+        """Run a statement, or several in one go, all with the same parameters; the rows of all."""
+        begin, self.is_open = "" if self.is_open else f"{BEGIN}\n", True
         return list(await self._connection.execute_fetchall(begin + sql, parameters))
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
@@ -74,6 +75,20 @@ class Transaction:
         """Run one statement that gives no rows."""
         await self.all(sql, parameters)
 
+    async def last(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+        """As `all`, and commit: nothing more can be run in it."""
+        passing(Place.UNCOMMITTED, self._of)
+        rows = await self.all(f"{sql.rstrip().removesuffix(';')};\n{COMMIT}", parameters)
+        self.is_open = False
+        return rows
+
+    async def end(self) -> None:
+        """Commit, if `last` has not."""
+        if self.is_open:
+            passing(Place.UNCOMMITTED, self._of)
+            await self.run(COMMIT)
+            self.is_open = False
+
 
 class Database:
     """One open channel file. Made by `open_database`."""
@@ -84,11 +99,11 @@ class Database:
         self._inode = _inode(path)
         self._connection = connection
         self._schema = schema
-        self._turn = anyio.Lock()
+        self._turn = anyio.Lock(fast_acquire=True)
         self._commits = 0
 
     async def read(self, sql: str, parameters: Parameters = ()) -> list[Row]:
-        """The rows of one SELECT. No read transaction stays open after it.
+        """The rows of a SELECT, or of several, each of which may see more. No read transaction stays open after it.
 
         Raises StoreBusy, StoreMoved, SchemaTooNew (where it has not what is asked for), StoreBroken.
         """
@@ -112,15 +127,13 @@ class Database:
         async with self._turn:
             with anyio.CancelScope(shield=True), sqlite_errors(self.path):
                 self._refuse_a_moved_file()
-                transaction = Transaction(self._connection)
+                transaction = Transaction(self._connection, of)
                 try:
                     yield transaction
-                    passing(Place.UNCOMMITTED, of)
-                    if transaction.has_begun:
-                        await transaction.run("COMMIT")
+                    await transaction.end()
                     passing(Place.COMMITTED, of)
                 except BaseException:
-                    if transaction.has_begun:
+                    if transaction.is_open:
                         with suppress(sqlite3.Error):
                             await transaction.run("ROLLBACK")
                     raise

@@ -1,7 +1,7 @@
 """From a text to a message with all its deliveries, in one transaction: a message to all is atomic."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from channel.clock import Clock
@@ -11,6 +11,7 @@ from channel.membership import OwnRole, own_role
 from channel.names import check_name, check_text, normalized
 from channel.presence import Presence, RoleView
 from channel.queries import sql
+from channel.wakeups import ring
 
 
 class Sent(NamedTuple):
@@ -24,7 +25,7 @@ class Sent(NamedTuple):
 
 
 class Sending:
-    """Stores messages."""
+    """Stores messages, and wakes those that they are for."""
 
     def __init__(self, database: Database, clock: Clock, presence: Presence) -> None:
         self._database = database
@@ -34,7 +35,7 @@ class Sending:
     async def send(self, address: str, text: str, to: Sequence[str] | None, room: str | None) -> Sent:
         """Store `text` from the session at `address` to the roles named in `to`, or to all other roles.
 
-        On return the message is committed, as durably as the database was opened.
+        On return the message is committed, as durably as the database was opened, and the recipients' waiters are rung.
         Raises BadText, BadName, NotJoined, RoomNotNamed, RoleLost, UnknownRole, SentToSelf, NobodyElse.
         """
         check_text(text)
@@ -42,21 +43,20 @@ class Sending:
             sender, rows = await self._room_of(transaction, address, room)
             [own] = [row for row in rows if row["role_id"] == sender.role_id]
             others = [row for row in rows if row is not own]
-            skipped: list[RoleView] = []
-            if to:
-                # Only theirs are judged: that asks the system for each, and a room may have hundreds.
-                recipients = self._views(await self._named(transaction, sender, others, to))
-            else:
-                views = self._views(others)
-                recipients = [view for view in views if not view.long_absent]
-                skipped = [view for view in views if view.long_absent]
-                if not recipients:
-                    raise NobodyElse(sender.room, [view.name for view in skipped])
-            message_id = await self._store(transaction, sender, text, recipients)
-        return Sent(message_id, sender, self._presence.view(own), tuple(recipients), tuple(skipped))
+            recipients = await self._named(transaction, sender, others, to) if to else self._not_absent(sender, others)
+            chosen = [row["role_id"] for row in recipients]
+            message_id = await self._store(transaction, sender, text, chosen)
+        ring(row["bell"] for row in recipients)  # before all that only the answer needs
+        skipped = [] if to else [row for row in others if row["role_id"] not in chosen]
+        view = self._presence.view
+        return Sent(message_id, sender, view(own), tuple(map(view, recipients)), tuple(map(view, skipped)))
 
-    def _views(self, rows: Iterable[Row]) -> list[RoleView]:
-        return [self._presence.view(row) for row in rows]
+    def _not_absent(self, sender: OwnRole, others: Sequence[Row]) -> list[Row]:
+        views = [self._presence.view(row) for row in others]
+        recipients = [row for row, view in zip(others, views, strict=True) if not view.long_absent]
+        if not recipients:
+            raise NobodyElse(sender.room, [view.name for view in views])
+        return recipients
 
     async def _room_of(self, transaction: Transaction, address: str, room: str | None) -> tuple[OwnRole, list[Row]]:
         """The role that a session sends from, and all roles of its room: one statement where all is well."""
@@ -82,15 +82,15 @@ class Sending:
                 raise UnknownRole(sender.room, name, list(by_name), row["name"] if row else None)
         return [by_name[name] for name in dict.fromkeys(to)]
 
-    async def _store(self, transaction: Transaction, sender: OwnRole, text: str, recipients: Sequence[RoleView]) -> int:
-        rows = await transaction.all(
+    async def _store(self, transaction: Transaction, sender: OwnRole, text: str, role_ids: Sequence[int]) -> int:
+        rows = await transaction.last(
             sql("add_message"),
             {
                 "room_id": sender.room_id,
                 "sender_role_id": sender.role_id,
                 "sender": sender.name,
                 "text": text,
-                "role_ids": json.dumps([view.role_id for view in recipients]),
+                "role_ids": json.dumps(role_ids),
                 "now_ms": self._clock.now_ms(),
             },
         )

@@ -71,8 +71,11 @@ def bells_folder(database: Path) -> Path:
     return database.with_name(f"{database.name}-bells")
 
 
-def ring(bells: Iterable[str]) -> None:
-    """Ring; a bell that nobody holds (ENXIO, ENOENT) or that rings already (EAGAIN) is as good as rung."""
+def ring(bells: Iterable[str | None]) -> None:
+    """Ring each that there is.
+
+    A bell that nobody holds (ENXIO, ENOENT) or that rings already (EAGAIN) is as good as rung.
+    """
     for bell in bells:
         if not bell:
             continue

@@ -92,7 +92,7 @@ class ToolCalls:
         text, to, room = given.text("text"), given.names("to"), given.optional_text("room")
         await self._recognise(caller)
         sent = await self.channel.sending.send(caller.address, text, to, room)
-        await self._wake(sent.recipients)
+        await self._adopt_for(sent.recipients)
         answer = {"id": sent.message_id, **_recipients(sent)}
         if sent.own.waiter_active and not sent.own.detail:
             return answer  # its waiter needs no word, and the streamer no competitor: it has been rung
@@ -138,16 +138,16 @@ class ToolCalls:
             return await supervisor.first_attempt(caller.address)
         return f"{status.APP_SERVER_UNAVAILABLE}: no answer yet"
 
-    async def _wake(self, recipients: Iterable[RoleView]) -> None:
-        """Ring the active waiters; a Codex thread whose own server is gone is served by this process."""
-        views = list(recipients)
-        ring({view.bell for view in views})
-        if any(view.harness == codex.HARNESS for view in views):
+    async def _adopt_for(self, recipients: Sequence[RoleView]) -> None:
+        """A Codex thread whose own server is gone is served by this process."""
+        if any(view.harness == codex.HARNESS for view in recipients):
             await self._adoption.adopt()
 
     async def _wake_rooms(self, roles: Iterable[OwnRole]) -> None:
         for role in roles:
-            await self._wake(await self.channel.membership.roles_in(role.room_id))
+            views = await self.channel.membership.roles_in(role.room_id)
+            ring(view.bell for view in views)
+            await self._adopt_for(views)
 
     async def _waiter(self, caller: Caller, *, always: bool = False, trouble: str = "") -> Answer:
         """Whether messages reach the caller; a deaf session learns it, and the command, from every answer."""

@@ -12,7 +12,6 @@ from channel.errors import BadText
 from channel.names import TEXT_CHARACTERS_MAX
 from channel.presence import RoleView
 from channel.sending import Sent
-from channel.wakeups import ring
 from harness_adapters.commands.output import aligned, as_json, database_for_people, fail, print_result, printable
 from harness_adapters.commands.own_role import own_person, people_of
 from harness_adapters.commands.running import open_for_people
@@ -62,7 +61,6 @@ async def _do(database: Path, options: argparse.Namespace, text: str, to: Sequen
     async with open_for_people(database, durable=True) as channel:
         with anyio.CancelScope(shield=True):  # once it is begun it is done, and said
             sent = await people_of(channel).send(own_person(channel), options.room, text, to, options.name)
-            ring(view.bell for view in sent.recipients)
     if options.json:
         return as_json(_as_json(sent))
     skipped = f"skipped, absent for over a week: {', '.join(view.name for view in sent.skipped)}\n"

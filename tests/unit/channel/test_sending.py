@@ -1,10 +1,15 @@
 """From a text to a message with all its deliveries."""
 
+from pathlib import Path
+
+import anyio
 import pytest
 
 from channel.errors import BadText, NobodyElse, SentToSelf, UnknownRole
 from channel.names import TEXT_CHARACTERS_MAX
 from channel.presence import ABSENT_MS_BEFORE_SKIPPED
+from channel.wakeups import open_bell
+from fakes.clock import FakeIds
 from tests.unit.world import Channel, World, claude
 
 ANN, BOB, CARL = claude("ann"), claude("bob"), claude("carl")
@@ -30,6 +35,18 @@ async def test_a_message_is_stored_with_one_delivery_for_each_that_was_named(hal
     assert (message.sender, message.room, message.text) == ("boss", "hall", "hello")
     assert message.created_at_ms == hall.clock.now_ms()
     assert await hall.pending_ids("bob") == await hall.pending_ids("carl") == [sent.message_id]
+
+
+@pytest.mark.parametrize("to", ["worker", None])
+async def test_the_recipients_are_rung_once_it_is_stored(tmp_path: Path, hall: Channel, to: str | None) -> None:
+    async with open_bell(tmp_path, "p1", FakeIds()) as bell:
+        await hall.leases.take("bob", "p1", str(bell.path))
+        await hall.leases.take("carl", "p2", str(tmp_path / "nobody listens"))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bell.wait)
+            sent = await hall.send("ann", to)
+
+    assert await hall.pending_ids("bob") == [sent.message_id]
 
 
 async def test_a_message_to_all_reaches_every_other_role_live_or_not(world: World, hall: Channel) -> None:
