@@ -60,7 +60,7 @@ class Deliveries:
     async def next_pending(self, address: str) -> list[PendingDelivery]:
         """What waits for the roles of a session, oldest message first, at most PENDING_AT_ONCE."""
         rows = await self._database.read(sql("next_pending"), {"address": address, "limit": PENDING_AT_ONCE})
-        return [PendingDelivery(row["delivery_id"], _message(row), row["recipient"], row["repeats"]) for row in rows]
+        return [_pending_delivery(row) for row in rows]
 
     async def record_hand_over(self, lease: Lease, policy: Policy, hand_overs: Sequence[HandOver]) -> set[int]:
         """Commit the decision to give deliveries to the lease's address; the ids for which it holds.
@@ -144,24 +144,22 @@ class Deliveries:
         still.
         """
         rows = await self._database.read(sql("open_at_address"), {"address": lease.address, "policy": policy.value})
+        return await self._open_here(rows, lease)
+
+    async def open_and_pending(self, lease: Lease, policy: Policy) -> tuple[list[OpenDelivery], list[PendingDelivery]]:
+        """`open_at` and `next_pending` in one go, for a waiter that was woken: time counts then."""
+        rows = await self._database.read(
+            f"{sql('open_at_address')}\n{sql('next_pending')}",
+            {"address": lease.address, "policy": policy.value, "limit": PENDING_AT_ONCE},
+        )
+        pending = [row for row in rows if "recipient" in row.keys()]  # noqa: SIM118 (a row is no mapping)
+        opened = await self._open_here(rows[: len(rows) - len(pending)], lease)
+        return opened, [_pending_delivery(row) for row in pending]
+
+    async def _open_here(self, rows: Sequence[Row], lease: Lease) -> list[OpenDelivery]:
         others = {row["address"] for row in rows} - {lease.address}
         served = {address for address in others if await self._leases.is_held(address)}
-        return [
-            OpenDelivery(
-                delivery_id=row["delivery_id"],
-                message_id=row["message_id"],
-                state=State(row["state"]),
-                text_sha256=row["text_sha256"],
-                place=row["place"],
-                handed_over_at_ms=row["handed_over_at_ms"],
-                elsewhere=row["address"] != lease.address,
-                of_former_term=row["address"] != lease.address or row["term"] < lease.term,
-                role_is_replaced=row["ended_by"] == "taken_over",
-                next_look_at_ms=row["next_look_at_ms"],
-            )
-            for row in rows
-            if row["address"] not in served
-        ]
+        return [_open_delivery(row, lease) for row in rows if row["address"] not in served]
 
     async def withdrawn_at(self, address: str) -> list[OpenDelivery]:
         """What a person withdrew after it was handed over to a thread: worth a glance while others are looked for."""
@@ -289,6 +287,26 @@ class Deliveries:
     def _after_s(self, seconds: int | None) -> int | None:
         """The wall-clock time of a look that is to come after `seconds`."""
         return None if seconds is None else self._clock.now_ms() + seconds * 1_000
+
+
+def _pending_delivery(row: Row) -> PendingDelivery:
+    return PendingDelivery(row["delivery_id"], _message(row), row["recipient"], row["repeats"])
+
+
+def _open_delivery(row: Row, lease: Lease) -> OpenDelivery:
+    """As the holder of `lease` sees it."""
+    return OpenDelivery(
+        delivery_id=row["delivery_id"],
+        message_id=row["message_id"],
+        state=State(row["state"]),
+        text_sha256=row["text_sha256"],
+        place=row["place"],
+        handed_over_at_ms=row["handed_over_at_ms"],
+        elsewhere=row["address"] != lease.address,
+        of_former_term=row["address"] != lease.address or row["term"] < lease.term,
+        role_is_replaced=row["ended_by"] == "taken_over",
+        next_look_at_ms=row["next_look_at_ms"],
+    )
 
 
 def _message(row: Row) -> Message:

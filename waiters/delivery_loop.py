@@ -15,7 +15,7 @@ from channel.delivery_states import OF_ONE_HAND_OVER, Event
 from channel.fault_places import Place, passing
 from channel.leases import Lease, Leases
 from channel.look_schedule import LOOK_S_MAX
-from channel.messages import Outcome
+from channel.messages import OpenDelivery, Outcome, PendingDelivery
 from waiters import reconciliation, status
 from waiters.receiver import NotNow, OpenReceiver, Receiver, Unavailable
 from waiters.retries import BackOff
@@ -142,22 +142,26 @@ class DeliveryLoop:
 
         Both in turn: a stream of messages that never ends must not put off all looking.
         """
+        pending = None
         if self._may_have_inherited or self._woken.is_set():
             self._may_have_inherited = False
             self._woken = anyio.Event()
-            await self._look(opened)  # before what came later is handed over
-        delivered = await self._deliver(opened)
+            open_deliveries, pending = await self._deliveries.open_and_pending(self.lease, self._receiver.policy)
+            if await self._look_for(opened, open_deliveries):  # before what came later is handed over
+                pending = None
+        delivered = await self._deliver(opened, pending)
         await self._record(opened.late_outcomes())
         if self._stopping or not await self._look_is_due():
             return delivered
         await self._look(opened)
         return True
 
-    async def _deliver(self, opened: OpenReceiver) -> bool:
-        """Hand over what goes out at once; False if nothing can be now."""
+    async def _deliver(self, opened: OpenReceiver, pending: Sequence[PendingDelivery] | None) -> bool:
+        """Hand over what goes out at once (`pending`: what waits; None: not read yet); False if nothing can be now."""
         if self._is_resting():
             return False
-        pending = await self._deliveries.next_pending(self.lease.address)
+        if pending is None:
+            pending = await self._deliveries.next_pending(self.lease.address)
         if not pending and not self._was_refused:
             return False
         if not await self._ask_whether_ready(opened) or not pending or self._stopping:
@@ -182,6 +186,12 @@ class DeliveryLoop:
 
     async def _look(self, opened: OpenReceiver, *, all_of_former_terms: bool = False) -> None:
         open_deliveries = await self._deliveries.open_at(self.lease, self._receiver.policy)
+        await self._look_for(opened, open_deliveries, all_of_former_terms=all_of_former_terms)
+
+    async def _look_for(
+        self, opened: OpenReceiver, open_deliveries: Sequence[OpenDelivery], *, all_of_former_terms: bool = False
+    ) -> bool:
+        """Look for those that are due, and for what was given elsewhere once at sight; whether there were any."""
         at_once = {
             each.delivery_id
             for each in open_deliveries
@@ -190,7 +200,7 @@ class DeliveryLoop:
         }
         wanted = reconciliation.to_look_for(open_deliveries, self._clock.now_ms(), at_once)
         if not wanted:
-            return
+            return False
         withdrawn = await self._deliveries.withdrawn_at(self.lease.address)
         outcomes = await opened.look_for([*wanted, *withdrawn])
         self._inherited |= {each.delivery_id for each in wanted if each.elsewhere}
@@ -198,6 +208,7 @@ class DeliveryLoop:
         await self._record(outcomes)
         told = {outcome.delivery_id for outcome in outcomes}
         await self._deliveries.record_silent_look([each.delivery_id for each in wanted if each.delivery_id not in told])
+        return True
 
     def _of_this_term(self, outcome: Outcome) -> Outcome:
         return outcome._replace(term=self.lease.term) if outcome.event in OF_ONE_HAND_OVER else outcome

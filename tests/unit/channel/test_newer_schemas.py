@@ -34,6 +34,7 @@ CALLS: dict[str, Call] = {
     "record_silent_look": lambda channel, lease: channel.deliveries.record_silent_look([1]),
     "settle_broken_off": lambda channel, lease: channel.deliveries.settle_broken_off(lease),
     "open_at": lambda channel, lease: channel.deliveries.open_at(lease, Policy.QUEUE),
+    "open_and_pending": lambda channel, lease: channel.deliveries.open_and_pending(lease, Policy.QUEUE),
     "note_waiting": lambda channel, lease: channel.deliveries.note_waiting("thread", "why"),
     "unserved_addresses": lambda channel, lease: channel.deliveries.unserved_addresses(),
     "message": lambda channel, lease: channel.deliveries.message(1),
