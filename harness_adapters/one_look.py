@@ -129,7 +129,4 @@ def _in_transcripts(delivery: Inspected, handed_over: OpenDelivery) -> _Found:
 def _present_transcript(address: str) -> Path | None:
     """The one that the session writes now: /clear begins another."""
     process = process_of(address)
-    if process is None:
-        return None
-    session = claude_session.session_in(process, claude_session.config_folder(os.environ))
-    return None if session is None else session.transcript
+    return None if process is None else claude_session.transcript_of(process, claude_session.config_folder(os.environ))

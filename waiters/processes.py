@@ -111,6 +111,8 @@ async def wait_ended(identity: ProcessIdentity, clock: Clock) -> None:
 
 def parent_of(pid: int) -> int | None:
     """The parent's pid; None when `pid` is gone or its parent can't be seen from here."""
+    if pid == os.getpid():
+        return os.getppid() or None
     stat = _stat(pid)
     return stat.parent or None if stat is not None else None
 

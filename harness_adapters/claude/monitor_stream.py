@@ -9,6 +9,7 @@ import shlex
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -20,7 +21,7 @@ from harness_adapters.claude.addresses import claude_address, keyed_address
 from harness_adapters.claude.pacing import PaceLimits, Pacing
 from harness_adapters.claude.pipe import OutputPipe, ReaderGone
 from harness_adapters.claude.receiver import MonitorReceiver
-from harness_adapters.claude.session import config_folder, session_in, session_of_streamer
+from harness_adapters.claude.session import config_folder, session_of_streamer, transcript_of
 from harness_adapters.composition import open_channel
 from waiters.background import background_tasks
 from waiters.receiver import ReceiverEnded
@@ -119,13 +120,7 @@ def _session(session_key: str | None) -> tuple[str, Callable[[], Path | None]]:
     session = session_of_streamer(os.getpid(), config, os.environ)
     if session is None:
         raise _NoSession("no session is above this process. Run exactly the command that join returned.")
-    process = session.process
-
-    def transcript() -> Path | None:
-        now = session_in(process, config)
-        return now.transcript if now else None
-
-    return claude_address(process), transcript
+    return claude_address(session.process), partial(transcript_of, session.process, config)
 
 
 async def _end_at_signal(supervisor: Supervisor, serving: anyio.CancelScope) -> None:

@@ -87,6 +87,7 @@ class OpenMonitor:
         self._monitor = monitor
         self._waiter = waiter
         self._prepared: dict[int, FramedDelivery] = {}
+        self._prepared_place = ""
         self._is_blocked = False
         self._last_flush: _Flush | None = None
         """Of which it is not known that its event was made."""
@@ -101,7 +102,7 @@ class OpenMonitor:
 
     def prepare(self, pending: Sequence[PendingDelivery]) -> list[HandOver]:
         """As many whole deliveries as fit into one flush; else the first alone, in parts."""
-        place = self._place()
+        self._prepared_place = self._place()
         self._prepared = {}
         units = 0
         for delivery in pending:
@@ -111,7 +112,7 @@ class OpenMonitor:
                 break
             self._prepared[delivery.delivery_id] = framed
         return [
-            HandOver(delivery_id, sha256(framed.text.encode()).hexdigest(), place, _remark(framed))
+            HandOver(delivery_id, sha256(framed.text.encode()).hexdigest(), self._prepared_place, _remark(framed))
             for delivery_id, framed in self._prepared.items()
         ]
 
@@ -138,19 +139,21 @@ class OpenMonitor:
     async def _write(self, framed: dict[int, FramedDelivery]) -> None:
         """One flush for several short deliveries, or one for each part of a long one."""
         parts = [part for each in framed.values() for part in each.parts]
+        place = self._prepared_place
         for number, flush in enumerate([parts] if len(framed) > 1 else [[part] for part in parts]):
             if number:
                 if self._waiter.is_stopping:
                     return
                 await self._wait_for_pace()
                 await self._waiter.check_lease()
-            await self._flush(flush)
+                place = self._place()
+            await self._flush(flush, place)
         await self._waiter.record(
             *(Outcome(delivery_id, Event.TAKEN, _remark(each)) for delivery_id, each in framed.items())
         )
 
-    async def _flush(self, parts: Sequence[Part]) -> None:
-        self._last_flush = _Flush(self._place(), parts[-1].lines[0])
+    async def _flush(self, parts: Sequence[Part], place: str) -> None:
+        self._last_flush = _Flush(place, parts[-1].lines[0])
         await self._pipe.write(flush_bytes(parts))
         self._monitor.pacing.flushed(self._clock.monotonic())
         await self._wait_taken()

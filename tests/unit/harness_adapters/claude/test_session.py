@@ -17,6 +17,7 @@ from harness_adapters.claude.session import (
     session_in,
     session_of_server,
     session_of_streamer,
+    transcript_of,
     transcript_path,
 )
 from waiters.processes import ProcessIdentity, identity_of
@@ -83,9 +84,8 @@ def test_the_session_is_the_one_noted_for_a_process_above(config: Path, process_
     claude, *_, server = process_tree("claude")
     write_note(config, claude)
 
-    assert session_of_server(server, config) == ClaudeSession(
-        identity(claude), SESSION, config / "projects" / "-home-me-my-app-x" / f"{SESSION}.jsonl"
-    )
+    assert session_of_server(server, config) == ClaudeSession(identity(claude), SESSION, "/home/me/my_app.x")
+    assert transcript_of(identity(claude), config) == config / "projects" / "-home-me-my-app-x" / f"{SESSION}.jsonl"
 
 
 @pytest.mark.fault("F52")
@@ -145,6 +145,7 @@ def test_a_note_without_a_proper_session_id_still_tells_the_process(
     write_note(config, claude, sessionId=session_id)
 
     assert session_of_server(server, config) == ClaudeSession(identity(claude), None, None)
+    assert transcript_of(identity(claude), config) is None
 
 
 def test_the_streamer_believes_claude_pid_only_of_a_process_above(config: Path, process_tree: Tree) -> None:
@@ -163,6 +164,8 @@ def test_after_clear_the_note_gives_the_new_session(config: Path, process_tree: 
         write_note(config, claude, session)
         found = session_in(identity(claude), config)
         assert found is not None and found.session_id == session
+        transcript = transcript_of(identity(claude), config)
+        assert transcript is not None and transcript.stem == session
 
 
 def test_a_session_that_ended_cleanly_has_no_note(config: Path, process_tree: Tree) -> None:
