@@ -1,6 +1,7 @@
 """From the call of `send` to the line that the streamer prints, in an empty file and in a full one."""
 
 import os
+import random
 import sqlite3
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -29,7 +30,9 @@ Measured = Callable[[], Awaitable[float]]
 
 
 async def measure(folder: Path, scale: Scale) -> list[Figure]:
-    """Milliseconds. All four are measured in turn, so that the machine's other load hits them alike."""
+    """Milliseconds. All four are measured in each turn, in an order that is drawn anew: the machine's other load hits
+    them alike, and so does what was done just before, which leaves a processor warm or cold.
+    """
     async with AsyncExitStack() as stack:
         measured: dict[str, Measured] = {
             "empty tool call": await stack.enter_async_context(_empty_call(folder / "call")),
@@ -41,8 +44,8 @@ async def measure(folder: Path, scale: Scale) -> list[Figure]:
         }
         times: dict[str, list[float]] = {name: [] for name in measured}
         for turn in range(WARM_UP + scale.round_trips):
-            for name, once in measured.items():
-                taken_ms = await once()
+            for name in random.sample(list(measured), len(measured)):
+                taken_ms = await measured[name]()
                 await anyio.sleep(BETWEEN_S)
                 if turn >= WARM_UP:
                     times[name].append(taken_ms)
