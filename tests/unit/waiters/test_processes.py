@@ -4,7 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +18,22 @@ from waiters import processes
 from waiters.processes import ProcessIdentity
 
 
-@pytest.fixture
-def child() -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+@contextmanager
+def cat(program: str | Path = "/bin/cat", env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """A `cat` that runs: the system tells its name, arguments and environment a little after Popen returns."""
+    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(b"!")
+        process.stdin.flush()
+        assert process.stdout.read(1) == b"!"
         yield process
         process.kill()
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    with cat() as process:
+        yield process
 
 
 def test_this_process_is_alive_and_knows_itself() -> None:
@@ -99,18 +111,14 @@ def test_the_ancestors_begin_with_the_parent_and_end_at_the_top() -> None:
 def test_a_name_with_brackets_and_blanks_is_read_whole(tmp_path: Path) -> None:
     program = tmp_path / "a) R (b"
     program.symlink_to("/bin/cat")
-    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None and process.stdout is not None
-        process.stdin.write(b"!")
-        process.stdin.flush()
-        assert process.stdout.read(1) == b"!"  # it runs: the system names it a little after Popen returns
+    with cat(program) as process:
         assert processes.name_of(process.pid) == "a) R (b"
         assert processes.parent_of(process.pid) == os.getpid()
         assert processes.command_line(process.pid) == [str(program)]
 
 
 def test_the_environment_and_the_program_of_a_process_can_be_had() -> None:
-    with subprocess.Popen(["/bin/cat"], stdin=subprocess.PIPE, env={"MARK": "a b"}) as process:
+    with cat(env={"MARK": "a b"}) as process:
         assert processes.environment(process.pid) == {"MARK": "a b"}
         program = processes.executable(process.pid)
         assert program is not None
