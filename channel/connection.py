@@ -45,6 +45,8 @@ class _Connection(sqlite3.Connection):
 
 
 class _Fetched(sqlite3.Cursor):
+    """Rows that were read already, for aiosqlite's `execute_fetchall`, which asks for all of them and nothing else."""
+
     rows: list[Any]
 
     def fetchall(self) -> list[Any]:

@@ -60,34 +60,40 @@ class Transaction:
         self._connection = connection
         self._of = of
         self.is_open = False
+        self._is_committed = False
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """Run a statement, or several in one go, all with the same parameters; the rows of all."""
+        assert not self._is_committed, "a statement after the last one"
         begin, self.is_open = "" if self.is_open else f"{BEGIN}\n", True
         return list(await self._connection.execute_fetchall(begin + sql, parameters))
 
     async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
-        """Run one statement; its first row, or None."""
+        """As `all`; the first row, or None."""
         rows = await self.all(sql, parameters)
         return rows[0] if rows else None
 
     async def run(self, sql: str, parameters: Parameters = ()) -> None:
-        """Run one statement that gives no rows."""
+        """As `all`, for what gives no rows."""
         await self.all(sql, parameters)
 
     async def last(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         """As `all`, and commit: nothing more can be run in it."""
         passing(Place.UNCOMMITTED, self._of)
         rows = await self.all(f"{sql.rstrip().removesuffix(';')};\n{COMMIT}", parameters)
-        self.is_open = False
+        self._committed()
         return rows
 
     async def end(self) -> None:
-        """Commit, if `last` has not."""
+        """Commit, if there is anything and `last` has not."""
         if self.is_open:
             passing(Place.UNCOMMITTED, self._of)
             await self.run(COMMIT)
-            self.is_open = False
+            self._committed()
+
+    def _committed(self) -> None:
+        self.is_open, self._is_committed = False, True
+        passing(Place.COMMITTED, self._of)
 
 
 class Database:
@@ -119,7 +125,8 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self, of: str = "") -> AsyncIterator[Transaction]:
-        """A write transaction: committed at the end, rolled back by any exception. `of` names it for a test.
+        """A write transaction: committed by `last` or at the end, rolled back by any exception before that. `of` names
+        it for a test.
 
         Nothing in it may wait for anything but the database: it is shielded from cancellation.
         Raises StoreBusy, SchemaTooNew and StoreMoved (before anything is written), StoreBroken.
@@ -131,7 +138,6 @@ class Database:
                 try:
                     yield transaction
                     await transaction.end()
-                    passing(Place.COMMITTED, of)
                 except BaseException:
                     if transaction.is_open:
                         with suppress(sqlite3.Error):

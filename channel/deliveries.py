@@ -152,6 +152,7 @@ class Deliveries:
             f"{sql('open_at_address')}\n{sql('next_pending')}",
             {"address": lease.address, "policy": policy.value, "limit": PENDING_AT_ONCE},
         )
+        # No column of `open_at_address` is called so.
         pending = [row for row in rows if "recipient" in row.keys()]  # noqa: SIM118 (a row is no mapping)
         opened = await self._open_here(rows[: len(rows) - len(pending)], lease)
         return opened, [_pending_delivery(row) for row in pending]

@@ -12,7 +12,7 @@ class Place(str, Enum):
     """What stands in brackets is told with each passing (`of`)."""
 
     UNCOMMITTED = "uncommitted"
-    """All of a transaction is done but its COMMIT (the transaction's name)."""
+    """Before a transaction's COMMIT, or before its last statement where both go to SQLite in one (its name)."""
     COMMITTED = "committed"
     """(The transaction's name.)"""
     FLUSH_UNWRITTEN = "flush_unwritten"

@@ -35,7 +35,8 @@ class Sending:
     async def send(self, address: str, text: str, to: Sequence[str] | None, room: str | None) -> Sent:
         """Store `text` from the session at `address` to the roles named in `to`, or to all other roles.
 
-        On return the message is committed, as durably as the database was opened, and the recipients' waiters are rung.
+        On return the message is committed, as durably as the database was opened, and the bell of each recipient's
+        waiter is rung, whether it seems to live or not.
         Raises BadText, BadName, NotJoined, RoomNotNamed, RoleLost, UnknownRole, SentToSelf, NobodyElse.
         """
         check_text(text)
@@ -43,20 +44,20 @@ class Sending:
             sender, rows = await self._room_of(transaction, address, room)
             [own] = [row for row in rows if row["role_id"] == sender.role_id]
             others = [row for row in rows if row is not own]
-            recipients = await self._named(transaction, sender, others, to) if to else self._not_absent(sender, others)
-            chosen = [row["role_id"] for row in recipients]
-            message_id = await self._store(transaction, sender, text, chosen)
-        ring(row["bell"] for row in recipients)  # before all that only the answer needs
-        skipped = [] if to else [row for row in others if row["role_id"] not in chosen]
-        view = self._presence.view
-        return Sent(message_id, sender, view(own), tuple(map(view, recipients)), tuple(map(view, skipped)))
-
-    def _not_absent(self, sender: OwnRole, others: Sequence[Row]) -> list[Row]:
-        views = [self._presence.view(row) for row in others]
-        recipients = [row for row, view in zip(others, views, strict=True) if not view.long_absent]
-        if not recipients:
-            raise NobodyElse(sender.room, [view.name for view in views])
-        return recipients
+            # Of those who are named none is judged before the bell: that asks the system for each.
+            views = {} if to else {row["role_id"]: self._presence.view(row) for row in others}
+            skipped = [view for view in views.values() if view.long_absent]
+            if to:
+                recipients = await self._named(transaction, sender, others, to)
+            else:
+                recipients = [row for row in others if not views[row["role_id"]].long_absent]
+                if not recipients:
+                    raise NobodyElse(sender.room, [view.name for view in skipped])
+            message_id = await self._store(transaction, sender, text, [row["role_id"] for row in recipients])
+        ring(row["bell"] for row in recipients)
+        views |= {row["role_id"]: self._presence.view(row) for row in recipients if row["role_id"] not in views}
+        to_whom = tuple(views[row["role_id"]] for row in recipients)
+        return Sent(message_id, sender, self._presence.view(own), to_whom, tuple(skipped))
 
     async def _room_of(self, transaction: Transaction, address: str, room: str | None) -> tuple[OwnRole, list[Row]]:
         """The role that a session sends from, and all roles of its room: one statement where all is well."""

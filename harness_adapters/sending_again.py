@@ -1,7 +1,10 @@
 """A person has a stuck text sent again: by the rules of `channel/decisions.py`, an uncertain one after a look."""
 
+from contextlib import suppress
+
 from channel.decisions import Decisions, SentAgain
 from channel.delivery_states import State
+from channel.errors import StoreUnavailable
 from channel.inspection import Inspected
 from channel.wakeups import ring
 from harness_adapters.composition import Channel
@@ -20,5 +23,6 @@ async def send_again(channel: Channel, delivery: Inspected, *, force: bool) -> t
         if not look.is_conclusive:
             raise CantLook(delivery, f"{look.found}.")
     sent = await Decisions(channel.database, channel.clock).send_again(delivery.delivery_id, force=force)
-    ring([await channel.leases.bell(sent.address)])
+    with suppress(StoreUnavailable):  # it is sent: an error would deny it, and its waiter looks for itself
+        ring([await channel.leases.bell(sent.address)])
     return sent, look

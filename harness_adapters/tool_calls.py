@@ -1,15 +1,18 @@
 """The four tools: take the arguments apart, call the channel, shape the answer. No rules of its own.
 
+Once a call has done its work no trouble of the store may turn it into an error, which says that nothing was stored:
+the answer says what could not be looked up.
 Arguments are checked by hand, since the SDK's own messages would show a model the text of its validator.
 An answer holds no field that says nothing: a model pays for each.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import anyio
 
-from channel.errors import BadInput
+from channel.errors import BadInput, StoreUnavailable
 from channel.membership import Caller, OwnRole, Unanswered
 from channel.place import default_database
 from channel.presence import PERSON, RoleView
@@ -34,6 +37,8 @@ PROBE_S_MAX = 5.0
 """How long `join` waits for the first word of a Codex thread's app-server: a child needs 0.1 s."""
 
 Answer = dict[str, Any]
+
+_NOT_LOOKED_UP = f"{status.STORE_UNAVAILABLE}: this call is done, but how messages reach you could not be looked up"
 
 ROLES_SHOWN_MAX = 50
 """In one answer: a harness cuts or refuses a long one, and the command with it. A room keeps a role until it leaves."""
@@ -66,8 +71,11 @@ class ToolCalls:
         self._recognised = caller
         touched = {caller.address, joined.replaced.address if joined.replaced else ""}
         ring(view.bell for view in (*joined.roles, joined.replaced) if view and view.address in touched)
-        trouble = await self._serve_codex(caller, wait=True)
-        roles = await self.channel.membership.roles_in(joined.role.room_id)
+        roles: Sequence[RoleView] = joined.roles
+        trouble = ""
+        with suppress(StoreUnavailable):
+            trouble = await self._serve_codex(caller, wait=True)
+            roles = await self.channel.membership.roles_in(joined.role.room_id)
         shown = _shown(roles)
         answer: Answer = {
             "room": joined.role.room,
@@ -114,8 +122,9 @@ class ToolCalls:
         if withdrawn:
             await self._wake_rooms(left)  # the senders have a notice
             answer["withdrawn"] = withdrawn
-        if await self.channel.membership.roles_of(caller.address):
-            answer.update(await self._waiter(caller))
+        with suppress(StoreUnavailable):
+            if await self.channel.membership.roles_of(caller.address):
+                answer.update(await self._waiter(caller))
         return answer
 
     async def _recognise(self, caller: Caller) -> None:
@@ -141,18 +150,23 @@ class ToolCalls:
     async def _adopt_for(self, recipients: Sequence[RoleView]) -> None:
         """A Codex thread whose own server is gone is served by this process."""
         if any(view.harness == codex.HARNESS for view in recipients):
-            await self._adoption.adopt()
+            with suppress(StoreUnavailable):  # it is looked for again
+                await self._adoption.adopt()
 
     async def _wake_rooms(self, roles: Iterable[OwnRole]) -> None:
-        for role in roles:
-            views = await self.channel.membership.roles_in(role.room_id)
-            ring(view.bell for view in views)
-            await self._adopt_for(views)
+        with suppress(StoreUnavailable):  # they look for themselves
+            for role in roles:
+                views = await self.channel.membership.roles_in(role.room_id)
+                ring(view.bell for view in views)
+                await self._adopt_for(views)
 
     async def _waiter(self, caller: Caller, *, always: bool = False, trouble: str = "") -> Answer:
         """Whether messages reach the caller; a deaf session learns it, and the command, from every answer."""
-        active = await self.channel.leases.is_held(caller.address)
-        detail = trouble or await self.channel.leases.detail(caller.address)
+        try:
+            active = await self.channel.leases.is_held(caller.address)
+            detail = trouble or await self.channel.leases.detail(caller.address)
+        except StoreUnavailable:
+            return {"waiter_detail": _NOT_LOOKED_UP}
         if caller.harness == codex.HARNESS:
             answer: Answer = {"waiter": "active" if active else "offline"} if always or not active else {}
             return {**answer, "waiter_detail": detail} if detail else answer

@@ -146,15 +146,21 @@ class DeliveryLoop:
         if self._may_have_inherited or self._woken.is_set():
             self._may_have_inherited = False
             self._woken = anyio.Event()
-            open_deliveries, pending = await self._deliveries.open_and_pending(self.lease, self._receiver.policy)
-            if await self._look_for(opened, open_deliveries):  # before what came later is handed over
-                pending = None
+            pending = await self._look_when_woken(opened)  # before what came later is handed over
         delivered = await self._deliver(opened, pending)
         await self._record(opened.late_outcomes())
         if self._stopping or not await self._look_is_due():
             return delivered
         await self._look(opened)
         return True
+
+    async def _look_when_woken(self, opened: OpenReceiver) -> Sequence[PendingDelivery] | None:
+        """What waits, if it was read too and nothing was looked for since: time counts then."""
+        if self._is_resting():
+            await self._look(opened)
+            return None
+        open_deliveries, pending = await self._deliveries.open_and_pending(self.lease, self._receiver.policy)
+        return None if await self._look_for(opened, open_deliveries) else pending
 
     async def _deliver(self, opened: OpenReceiver, pending: Sequence[PendingDelivery] | None) -> bool:
         """Hand over what goes out at once (`pending`: what waits; None: not read yet); False if nothing can be now."""

@@ -87,23 +87,30 @@ def identity_of(pid: int) -> ProcessIdentity | None:
 
 
 def is_alive(identity: ProcessIdentity) -> bool | None:
-    """Whether that process still runs; None where this process can't know: another PID namespace."""
+    """Whether that process still runs.
+
+    None where this process can't know: another PID namespace, or the system does not tell (no descriptor is left, or
+    others' processes are hidden).
+    """
     if identity.boot_id != boot_id():
         return False
     if identity.pid_namespace != pid_namespace():
         return None
-    return identity_of(identity.pid) == identity
+    try:
+        return identity_of(identity.pid) == identity
+    except OSError:
+        return None
 
 
 async def wait_ended(identity: ProcessIdentity, clock: Clock) -> None:
     """Return when that process has ended. On Linux this costs nothing until then, and takes no time."""
     descriptor = _descriptor_of(identity.pid)
     if descriptor is None:
-        while is_alive(identity):
+        while is_alive(identity) is not False:
             await clock.sleep(_ENDED_LOOK_S)
         return
     try:
-        if is_alive(identity):  # else its pid may be another's by now
+        if is_alive(identity) is not False:  # else its pid may be another's by now
             await anyio.wait_readable(descriptor)
     finally:
         os.close(descriptor)
@@ -246,6 +253,8 @@ def _stat_from_psutil(pid: int) -> _Stat | None:
             return _Stat(process.name(), ended, process.ppid(), int(process.create_time() * 1_000_000))
     except psutil.NoSuchProcess:
         return None
+    except psutil.AccessDenied as error:
+        raise PermissionError(str(error)) from error
 
 
 def _command_line_from_psutil(pid: int) -> list[str] | None:

@@ -88,6 +88,8 @@ class OpenMonitor:
         self._waiter = waiter
         self._prepared: dict[int, FramedDelivery] = {}
         self._prepared_place = ""
+        """Where the transcript ended before the hand-over. Of the first flush too, which follows at once: after a
+        /clear between the two its event would be waited for in vain, for PASSED_ON_S_MAX."""
         self._is_blocked = False
         self._last_flush: _Flush | None = None
         """Of which it is not known that its event was made."""

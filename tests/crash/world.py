@@ -20,7 +20,6 @@ import anyio
 from channel.clock import SystemClock
 from channel.database import Row
 from channel.membership import Caller
-from channel.wakeups import ring
 from fakes.codex_app_server import write_executable
 from fakes.codex_store import CodexHome
 from fakes.codex_thread import ThreadOwner, new_thread
@@ -160,10 +159,9 @@ class World:
     # --- what is sent and how it stands ---
 
     async def send(self, text: str, *to: str) -> int:
-        """Store a message, and ring for it as a server does, without serving anybody."""
+        """Send as a server does, without serving anybody."""
         sent = await self.view.channel.sending.send(keyed_address(SENDER), text, list(to), None)
         self.owe(sent.message_id, text, to)
-        ring(view.bell for view in sent.recipients)
         return sent.message_id
 
     def owe(self, message_id: int, text: str, to: Sequence[str]) -> None:

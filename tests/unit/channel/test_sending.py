@@ -1,5 +1,7 @@
 """From a text to a message with all its deliveries."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import anyio
@@ -42,11 +44,18 @@ async def test_the_recipients_are_rung_once_it_is_stored(tmp_path: Path, hall: C
     async with open_bell(tmp_path, "p1", FakeIds()) as bell:
         await hall.leases.take("bob", "p1", str(bell.path))
         await hall.leases.take("carl", "p2", str(tmp_path / "nobody listens"))
+        heard: list[int] = []
+
+        async def listen() -> None:
+            await bell.wait()
+            with closing(sqlite3.connect(hall.database.path)) as other:
+                heard.extend(row[0] for row in other.execute("SELECT message_id FROM messages"))
+
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(bell.wait)
+            tasks.start_soon(listen)
             sent = await hall.send("ann", to)
 
-    assert await hall.pending_ids("bob") == [sent.message_id]
+    assert heard == await hall.pending_ids("bob") == [sent.message_id]
 
 
 async def test_a_message_to_all_reaches_every_other_role_live_or_not(world: World, hall: Channel) -> None:

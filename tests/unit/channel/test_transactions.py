@@ -72,6 +72,28 @@ async def test_a_last_statement_that_fails_leaves_nothing(path: Path, begun: boo
     assert rooms(path) == ["next"]
 
 
+async def test_a_commit_that_fails_leaves_nothing(path: Path) -> None:
+    async with open_database(path, durable=False) as database:
+        with pytest.raises(sqlite3.IntegrityError):
+            async with database.transaction() as transaction:
+                await transaction.run("PRAGMA defer_foreign_keys=ON")
+                await transaction.last("INSERT INTO former_names (room_id, name, role_id) VALUES (99, 'x', 99)")
+        async with database.transaction() as transaction:
+            await transaction.last(PUT_ROOM, ("next",))
+        assert await database.read("SELECT * FROM former_names") == []
+    assert rooms(path) == ["next"]
+
+
+async def test_nothing_can_be_run_after_the_last_statement(path: Path) -> None:
+    """It would begin a second transaction."""
+    async with open_database(path, durable=False) as database:
+        with pytest.raises(AssertionError, match="after the last one"):
+            async with database.transaction() as transaction:
+                await transaction.last(PUT_ROOM, ("hall",))
+                await transaction.run(PUT_ROOM, ("cellar",))
+    assert rooms(path) == ["hall"]
+
+
 async def test_a_caller_that_raises_after_the_last_statement_undoes_nothing(path: Path) -> None:
     async with open_database(path, durable=False) as database:
         with pytest.raises(LookupError):
@@ -115,7 +137,7 @@ async def test_a_caller_that_is_cancelled_at_any_instant_leaves_no_transaction_o
         async with database.transaction() as transaction:
             begun += 1
             await transaction.run(PUT_ROOM, (f"{number} a",))
-            await transaction.run(PUT_ROOM, (f"{number} b",))
+            await (transaction.last if number % 2 else transaction.run)(PUT_ROOM, (f"{number} b",))
 
     async with open_database(path, durable=False) as database:
         with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:

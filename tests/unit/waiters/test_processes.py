@@ -1,5 +1,6 @@
 """Identities and ancestors, seen on real processes: ours."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
 import psutil
@@ -133,6 +135,21 @@ def test_a_process_that_is_gone_has_nothing_to_tell(child: subprocess.Popen[byte
     assert processes.environment(child.pid) is None
     assert processes.executable(child.pid) is None
     assert list(processes.ancestors(child.pid)) == []
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENFILE, errno.EACCES])
+def test_of_a_process_that_the_system_does_not_tell_of_it_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, child: subprocess.Popen[bytes], code: int
+) -> None:
+    """No descriptor is left, or others' processes are hidden: neither alive nor dead, and no error."""
+    identity = processes.identity_of(child.pid)
+    assert identity is not None
+
+    def refuse(*_arguments: object, **_names: object) -> NoReturn:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert processes.is_alive(identity) is None
 
 
 async def test_the_end_of_a_process_is_waited_for_without_a_timer(child: subprocess.Popen[bytes]) -> None:

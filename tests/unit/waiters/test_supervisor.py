@@ -10,7 +10,7 @@ import pytest
 
 from channel.delivery_states import Event, Policy
 from channel.errors import LeaseHeld, LeaseLost, SchemaTooNew
-from channel.wakeups import POLL_S, bells_folder, ring
+from channel.wakeups import POLL_S, bells_folder
 from fakes.receiver import FakeReceiver, crash, hanging, harness_ended
 from tests.unit.waiters.rig import (
     WAIT_S,
@@ -37,10 +37,8 @@ async def other(world: World, hall: Channel) -> AsyncIterator[Channel]:
         yield other
 
 
-async def send_and_ring(channel: Channel, to: str = "worker") -> int:
-    sent = await channel.send("ann", to)
-    ring(view.bell for view in sent.recipients)
-    return sent.message_id
+async def send(channel: Channel, to: str = "worker") -> int:
+    return (await channel.send("ann", to)).message_id
 
 
 async def until_served(channel: Channel, address: str = "thread") -> None:
@@ -57,7 +55,7 @@ async def test_a_message_of_another_process_wakes_the_waiter_through_its_bell(
         waiters.serve("thread", queue)
         await until_asleep(hall, 60)  # idle
 
-        message = await send_and_ring(other)
+        message = await send(other)
         await until_state(other, message, "accepted")
     assert written(queue) == [message]
 
@@ -105,12 +103,12 @@ async def test_of_two_processes_that_want_an_address_one_serves_and_the_other_fo
             await until_served(hall)
             heirs.serve("thread", second)
             await until_asleep(hall, HELD_ELSEWHERE_S)
-            message = await send_and_ring(other)
+            message = await send(other)
             await until_state(other, message, "accepted")
         assert (written(queue), written(second)) == ([1], [])
 
         hall.clock.advance(HELD_ELSEWHERE_S)
-        message = await send_and_ring(other)
+        message = await send(other)
         await until_state(other, message, "accepted")
     assert (written(queue), written(second)) == ([1], [2])
 
@@ -159,16 +157,16 @@ async def test_a_crash_in_a_receiver_ends_neither_the_process_nor_the_other_wait
         waiters.serve("thread", queue)
         waiters.serve("second", healthy)
         await until_asleep(hall, 60, 60)
-        await send_and_ring(hall)
+        await send(hall)
         await until_asleep(hall, 1)  # the failed one rests
         assert "waiter failed: RuntimeError" in await waiters.first_attempt("thread")
 
-        message = await send_and_ring(hall, "helper")
+        message = await send(hall, "helper")
         await until_state(hall, message, "accepted")
 
         hall.clock.advance(1)
         await until_state(hall, 1, "uncertain")  # what the crash left in the middle is never given again
-        message = await send_and_ring(hall)
+        message = await send(hall)
         await until_state(hall, message, "accepted")
     assert written(queue) == [message]
     assert written(healthy) == [2]
