@@ -35,8 +35,8 @@ def main() -> int:
     options = parser.parse_args()
     measured: list[tuple[str, Figure]] = []
     for name in options.only or BENCHES:
-        print(f"measuring {name} ...", file=sys.stderr, flush=True)
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            print(f"measuring {name} ...", file=sys.stderr, flush=True)
             figures = campaigns.run(BENCHES[name], Path(folder), QUICK if options.quick else FULL)
         print(table([(name, figure) for figure in figures]), end="\n\n", flush=True)
         measured += [(name, figure) for figure in figures]
