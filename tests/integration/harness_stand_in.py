@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,8 @@ async def harness_stand_in(root: Path, database: Path) -> AsyncIterator[HarnessS
         finally:
             for identity in (parent, server):
                 if identity is not None and is_alive(identity):
-                    os.kill(identity.pid, signal.SIGKILL)
+                    with suppress(ProcessLookupError):  # it has just ended by itself
+                        os.kill(identity.pid, signal.SIGKILL)
 
 
 def server_command(database: Path) -> list[str]:
