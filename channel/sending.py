@@ -55,8 +55,7 @@ class Sending:
                     raise NobodyElse(sender.room, [view.name for view in skipped])
             message_id = await self._store(transaction, sender, text, [row["role_id"] for row in recipients])
         ring(row["bell"] for row in recipients)
-        views |= {row["role_id"]: self._presence.view(row) for row in recipients if row["role_id"] not in views}
-        to_whom = tuple(views[row["role_id"]] for row in recipients)
+        to_whom = tuple(views.get(row["role_id"]) or self._presence.view(row) for row in recipients)
         return Sent(message_id, sender, self._presence.view(own), to_whom, tuple(skipped))
 
     async def _room_of(self, transaction: Transaction, address: str, room: str | None) -> tuple[OwnRole, list[Row]]:
